@@ -80,8 +80,12 @@ class Everything:
     def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
         return ToolResult([model.text(f"still running: {id}")])
 
-    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
-        return result
+    async def release(
+        self, context: Context, task: Task, outcome: ToolResult | model.RpcError
+    ) -> ToolResult:
+        if isinstance(outcome, model.RpcError):
+            raise outcome.copied()
+        return outcome
 
     async def resources(self, context: Context) -> Sequence[model.Resource]:
         return [

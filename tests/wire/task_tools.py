@@ -48,6 +48,14 @@ async def _last(context: Context, seconds: float) -> bool:
     return not gone.is_set()
 
 
+@tool("Reports that it has ended", {"type": "object", "properties": {"seconds": {}}})
+async def reports_late(server: Counters, context: Context, given: Mapping[str, Any]):
+    await _last(context, given.get("seconds", _STEP_S))
+    context.progress(1.0, 1.0, "late")
+    context.log("error", "late")
+    return said("reported")
+
+
 @tool("Answers at once", arguments(name={"type": "string"}))
 async def greet(server: Counters, context: Context, given: Mapping[str, Any]):
     return said(f"Hello, {given.get('name')}!")
@@ -87,7 +95,9 @@ async def hold(server: Counters, context: Context, given: Mapping[str, Any]):
 
 @tool("Lets what is held go on", arguments(label={"type": "string"}))
 async def let_go(server: Counters, context: Context, given: Mapping[str, Any]):
-    _held.setdefault(str(given.get("label", "")), asyncio.Event()).set()
+    held = _held.get(str(given.get("label", "")))
+    if held is not None:
+        held.set()
     return said("let go")
 
 

@@ -246,6 +246,25 @@ def test_a_call_that_waits_for_another_is_no_call_of_its_own(
         assert "not known whether it changed" in peer.call("more", {"handle": handle}).text
 
 
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+def test_rows_that_come_after_the_reply_wait_for_the_same_call(gate: Gate, revision: str) -> None:
+    gate.write(tasks="answer_s = 0.3\nafter_s = 0.2")
+    gate.start()
+    many = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 2000)"
+        f" SELECT x, printf('%0200d', x) AS wide, ({A_SECOND}) AS slow FROM n"
+    )
+    peer = HttpPeer(gate.port, revision, capabilities={}, path="/mcp/v1")
+    peer.token = gate.token
+    with peer.connect():
+        given = {"query": many, "mode": "sql", "limit": 2000}
+        first = json.dumps(peer.call("query_database", given).response)
+        assert "still runs" in first
+        while "still runs" in (text := json.dumps(peer.call("query_database", given).response)):
+            pass
+        assert len(re.findall(r"slow[^,]*4000000", text)) == 2000
+
+
 # Rights count when the result is given out
 
 

@@ -278,6 +278,20 @@ def test_a_client_without_tasks_gets_a_reply_in_time_and_then_the_result(
         assert counters(peer)["waiting"] == before + 1, "the call ran once"
 
 
+@pytest.mark.parametrize("revision", [*HANDSHAKE, MODERN])
+def test_what_is_reported_after_the_reply_ends_no_call(hasty: Served, revision: str) -> None:
+    with HttpPeer(hasty.port, revision, capabilities={}).connect() as peer:
+        meta = {"progressToken": 5, f"{META}logLevel": "debug"}
+
+        def call() -> str:
+            return peer.call("reports_late", {"seconds": 0.6, "label": revision}, _meta=meta).text
+
+        assert call().startswith("still running")
+        while (text := call()).startswith("still running"):
+            pass
+        assert text == "reported"
+
+
 def test_the_same_call_runs_again_once_its_result_was_given(hasty: Served) -> None:
     with HttpPeer(hasty.port, MODERN, capabilities={}).connect() as peer:
         before = counters(peer)["waiting"]

@@ -109,6 +109,7 @@ class Gateway:
             return Reply(
                 *(ctx.payload, ctx.call_id, ctx.approval.granted),
                 *(ctx.source, ctx.identity, ctx.data_rules),
+                changed=ctx.may_change and not ctx.dry_run,
             )
         except TidegateError as error:
             error.call_id, error.approved = ctx.call_id, ctx.approval.granted

@@ -34,7 +34,7 @@ async def record_intent(ctx: CallContext) -> None:
     """
     audit = ctx.services.audit
     if ctx.judgement.effect > Effect.READ or ctx.call.request.recorded_first:
-        if ctx.call.waiter is not None and ctx.may_change:
+        if ctx.call.waiter is not None and ctx.may_change and not ctx.dry_run:
             await ctx.call.waiter.note_change()
         try:
             await audit.durable(audit.append(_event(ctx, "intent"), awaited=True))

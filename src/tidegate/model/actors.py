@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Literal
 
 import msgspec
+from msgspec import structs
 
 
 class Scope(Enum):
@@ -86,3 +87,9 @@ class Actor(msgspec.Struct, frozen=True):
     roles: tuple[RoleGrant, ...] | None = None
     maker: str = ""
     seen_by: Actor | None = None
+
+
+def has_same_rights(actor: Actor, other: Actor) -> bool:
+    """Whether both are one caller with the same rights. A client that signed in gets a token that
+    ends later, each time before its own ends."""
+    return actor == structs.replace(other, expires_at=actor.expires_at)

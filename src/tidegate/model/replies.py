@@ -107,7 +107,8 @@ class EndedTransaction(msgspec.Struct, frozen=True):
 class Reply(msgspec.Struct, frozen=True):
     """What the gate answers. Its sender knows which payload belongs to its request, and checks it;
     the surface renders it in its product's shape. `approved`: a person had approved the call.
-    `source`, `identity` and `data_rules` are what it was answered under."""
+    `source`, `identity` and `data_rules` are what it was answered under. `changed`: it may have
+    changed data."""
 
     payload: Any
     call_id: str = ""
@@ -115,3 +116,4 @@ class Reply(msgspec.Struct, frozen=True):
     source: Source | None = None
     identity: Identity | None = None
     data_rules: DataRules | None = None
+    changed: bool = False

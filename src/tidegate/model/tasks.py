@@ -15,8 +15,8 @@ class TaskRecord(msgspec.Struct, frozen=True):
 
     `id` has 128 random bits, and is no right: only the `actor` may use it. `server` names the
     process that works on it, which is there until `alive_until` at least, and says so again in
-    time. `waiting`: a person is asked, and nothing was sent yet. `changes`: what is sent may change
-    data, which is kept here before it is sent.
+    time. `waiting`: a person is asked, and what that is about was not sent yet. `changes`: what was
+    sent may change data, which is kept here before it is sent.
     """
 
     id: str
@@ -44,7 +44,7 @@ def lost_words(record: TaskRecord) -> str:
             "The call had ended, and its result was not kept when the server started again. Send"
             " the call again."
         )
-    if record.waiting:
+    if record.waiting and not record.changes:
         return (
             "The server ended while the call waited for a person: nothing ran. Send the same call"
             " again; a person's answer counts for it."

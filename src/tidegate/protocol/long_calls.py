@@ -89,7 +89,9 @@ class LongCalls:
 
     def _begin_leaving(self, request: McpRequest) -> asyncio.Task[None] | None:
         if request.early is None or (request.stream is not None and request.stream.started):
-            return None  # it is part of a batch, or its client reads the result already
+            return None  # it is part of a batch, waits for another call, or is being answered
+        if not self.tasks.has_room(request.actor.id):
+            return None
         leaving = asyncio.get_running_loop().create_task(self._leave(request))
         self._leaving[request] = leaving
         leaving.add_done_callback(lambda _: self._leaving.pop(request, None))
@@ -114,9 +116,12 @@ class LongCalls:
             self.tasks.drop(task)  # it was answered meanwhile, or no one waits any more
             return
         request.task = task
+        if request.stream is not None:
+            request.stream.keep()
         if declares_tasks(request):
             answer = self._created(request, task)
         else:
+            self._forget_stale()
             self.same[self._key(request)] = task
             answer = self._still_running(request, task)
         if request.running is not None:
@@ -167,12 +172,17 @@ class LongCalls:
 
     def find_same(self, request: McpRequest) -> Task | None:
         """The call under way or just ended that is the same as this one, of the same actor."""
-        if not self.same:
+        key = self._key(request)
+        task = self.same.get(key)
+        if task is not None and self.tasks.is_stale(task):
+            del self.same[key]
             return None
+        return task
+
+    def _forget_stale(self) -> None:
         for key, task in list(self.same.items()):
             if self.tasks.is_stale(task):
                 del self.same[key]
-        return self.same.get(self._key(request))
 
     async def join(self, request: McpRequest, task: Task) -> ToolResult:
         """The result of the call that this one is the same as, once. Raises: RpcError."""
@@ -206,17 +216,15 @@ class LongCalls:
         outcome = task.outcome
         if outcome is None:
             outcome = RpcError(INTERNAL_ERROR, lost_words(task.record))
-        if isinstance(outcome, RpcError):
-            raise outcome
         return await self._server.release(request, task, outcome)
 
     def _key(self, request: McpRequest) -> bytes:
         """What makes two calls the same: the caller, the tool, its arguments, and what its session
-        has opened."""
-        call, state = request.called, request.state
+        has opened. Without a session the arguments have the handle of what was opened."""
+        call, session = request.called, request.session
         if call is None:
             return b""
-        of_session = request.state_id if state is not None and state.watched else ""
+        of_session = session.state.id if session is not None and session.state.watched else ""
         return bind(request.actor.id, of_session, call.name, call.arguments)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from tidegate.protocol import params as p
 from tidegate.protocol import render
@@ -154,7 +155,7 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
         calls.open.pop(request, None)
         request.work = None
     if request.task is not None:
-        calls.settle(request, result)
+        calls.settle(request, _waiting(served, request, result))
         return b""
     return _rendered(served, request, result)
 
@@ -165,7 +166,20 @@ def _rendered(served: ServedServer, request: McpRequest, result: ToolResult) -> 
     shown = render.tool_result(result, request.wire, served.server_meta)
     if result.shrink is None:
         return shown
-    return _shortened(result, served, request, shown)
+    return _shortened(result, served, request, shown)[1]
+
+
+def _waiting(served: ServedServer, request: McpRequest, result: ToolResult) -> ToolResult:
+    """The result of a call as it waits for its client: whole, and within its size. It holds on to
+    nothing of the call."""
+    if request.stream is not None and request.stream.started:
+        whole = request.stream.kept() + _text_of(result)
+        block = {"type": "text", "text": whole.decode()}
+        return ToolResult([block], structured=False, is_error=result.is_error)
+    if result.shrink is None:
+        return result
+    shown = render.tool_result(result, request.wire, served.server_meta)
+    return structs.replace(_shortened(result, served, request, shown)[0], shrink=None)
 
 
 def _text_of(result: ToolResult) -> bytes:
@@ -179,15 +193,15 @@ def _text_of(result: ToolResult) -> bytes:
 
 def _shortened(
     result: ToolResult, served: ServedServer, request: McpRequest, shown: bytes
-) -> bytes:
-    """The result within the size that its `shrink` allows, by the bytes that would be sent."""
+) -> tuple[ToolResult, bytes]:
+    """The result within the size that its `shrink` allows, and the bytes that would be sent."""
     for _ in range(MOST_FORMS):
         size = len(result_frame(request.id, shown))
         if result.shrink is None or (shorter := result.shrink(size)) is None:
             break
         result = shorter
         shown = render.tool_result(result, request.wire, served.server_meta)
-    return shown
+    return result, shown
 
 
 def bare(method: BareMethod) -> Method:

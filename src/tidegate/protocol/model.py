@@ -183,6 +183,10 @@ class RpcError(Exception):
         self.data = data
         self.status = status
 
+    def copied(self) -> RpcError:
+        """The same error without the frames that it was raised in."""
+        return RpcError(self.code, self.message, self.data, status=self.status)
+
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -335,8 +339,10 @@ class Server(Protocol):
         (`Context.resume`). Raises: RpcError, which is then the reply."""
         ...
 
-    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
-        """The result of a call that went on after its reply, if its actor may still have it, else
+    async def release(
+        self, context: Context, task: Task, outcome: ToolResult | RpcError
+    ) -> ToolResult:
+        """The outcome of a call that went on after its reply, if its actor may still have it, else
         the refusal. Raises: RpcError, which is then the outcome."""
         ...
 

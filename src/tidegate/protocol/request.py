@@ -175,6 +175,8 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         for ask in asks.values():
             self._require(_capability_of(ask))
         if self.task is not None and self.wire.modern:
+            if not declares_tasks(self):
+                raise RpcError(INVALID_PARAMS, "The client has its reply: it is asked no more")
             given = await self.task.ask(asks)
         elif self.wire.modern:
             given = self._take_answers(asks)

@@ -117,8 +117,6 @@ async def _detailed(
     if outcome is None:
         return _lost(task.record, calls)
     try:
-        if isinstance(outcome, RpcError):
-            raise outcome
         result = await served.server.release(request, task, outcome)
     except RpcError as error:
         fields = task_fields(task, calls.tasks.times.keep_s)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import structs
 
 from tidegate.model.actors import Actor
-from tidegate.model.cancellation import Cancellation
+from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.tasks import ENDED, TaskRecord, TaskStatus
 from tidegate.protocol import elicitation_results
 from tidegate.protocol.model import INVALID_PARAMS, Ask, RpcError, ToolResult
@@ -62,7 +63,11 @@ class Work(Protocol):
 
     @property
     def outcome_unknown(self) -> bool:
-        """Whether it failed in a way that leaves open what it did."""
+        """Whether it failed, and what it did before stands, or that is not known."""
+        ...
+
+    def ended(self) -> Work:
+        """What is needed of it once the call has ended."""
         ...
 
 
@@ -119,7 +124,10 @@ class Task:
         """Take the outcome of the call, which has ended now."""
         failed = isinstance(outcome, RpcError) or outcome.is_error
         open_ended = self.work is not None and self.work.outcome_unknown
-        self.outcome = outcome
+        self.outcome = outcome.copied() if isinstance(outcome, RpcError) else outcome
+        # It waits for an hour: what the request held, such as its body, does not.
+        self.work = None if self.work is None else self.work.ended()
+        self._cancellation = NEVER
         self.ended.set()
         if self._cancelled_by_client and failed and not open_ended:
             self.set_status("cancelled")
@@ -187,6 +195,8 @@ class Tasks:
         self._records = records
         self._server = os.urandom(8).hex()
         self._tasks: dict[str, Task] = {}
+        self._open: Counter[str] = Counter()
+        """How many tasks of each actor have not ended."""
         self._renewal: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
 
@@ -201,7 +211,7 @@ class Tasks:
     ) -> Task | None:
         """A task, kept in the state, for a call under way; None if there is no room for one more,
         or if it cannot be kept. `waiting` says for which person's answer it waits."""
-        if not self._has_room(request.actor.id):
+        if not self.has_room(request.actor.id):
             return None
         now = time.time()
         record = TaskRecord(
@@ -219,11 +229,12 @@ class Tasks:
         task = Task(record, request.actor, request.cancellation, request.work)
         task.message = waiting
         self._tasks[task.id] = task
+        self._open[record.actor] += 1
         try:
             await asyncio.to_thread(self._add, record)
         except Exception as error:  # noqa: BLE001  whatever the state says, the call goes on as it is
             logger.warning("a call does not become a task: %s", error)
-            del self._tasks[task.id]
+            self._remove(task)
             return None
         self._renew_in_time()
         return task
@@ -246,21 +257,23 @@ class Tasks:
 
     def drop(self, task: Task) -> None:
         """Forget a task whose call was answered as any call is."""
-        self._tasks.pop(task.id, None)
+        self._remove(task)
         record = structs.replace(task.record, status="cancelled")
         self._write(record)
 
     def settle(self, task: Task, outcome: ToolResult | RpcError) -> None:
         """End a task, and keep its outcome for those who ask."""
         task.settle(outcome)
+        self._close(task)
         self._write(task.record)
         self._make_room()
 
     def find(self, id: str, actor: Actor) -> Task | None:
         """The task of this process with that id, for its own actor."""
-        self._forget_old()
         task = self._tasks.get(id)
-        return task if task is not None and task.record.actor == actor.id else None
+        if task is None or task.record.actor != actor.id or self._is_old(task):
+            return None
+        return task
 
     def is_stale(self, task: Task) -> bool:
         """Whether the same call sent now means another one: the rows that were read are old. A
@@ -293,10 +306,23 @@ class Tasks:
         while self._writes:
             await asyncio.wait(set(self._writes))
 
-    def _has_room(self, actor: str) -> bool:
-        open = [task for task in self._tasks.values() if task.status not in ENDED]
-        own = sum(task.record.actor == actor for task in open)
-        return len(open) < MOST_OPEN and own < MOST_OPEN_OF_ACTOR
+    def has_room(self, actor: str) -> bool:
+        """Whether one call more of this actor may become a task."""
+        return self._open[actor] < MOST_OPEN_OF_ACTOR and self._open.total() < MOST_OPEN
+
+    def _remove(self, task: Task) -> None:
+        del self._tasks[task.id]
+        self._close(task)
+
+    def _close(self, task: Task) -> None:
+        actor = task.record.actor
+        self._open[actor] -= 1
+        if not self._open[actor]:
+            del self._open[actor]
+
+    def _is_old(self, task: Task) -> bool:
+        """Whether its result has waited for as long as results do."""
+        return task.status in ENDED and task.record.updated_at < time.time() - self.times.keep_s
 
     def _make_room(self) -> None:
         """Drop the oldest results beyond what may be kept."""
@@ -311,10 +337,9 @@ class Tasks:
             task.outcome = None
 
     def _forget_old(self) -> None:
-        before = time.time() - self.times.keep_s
         for id, task in list(self._tasks.items()):
-            old = task.record.updated_at < before or len(self._tasks) > MOST_KNOWN
-            if task.status in ENDED and old:
+            too_many = len(self._tasks) > MOST_KNOWN and task.status in ENDED
+            if too_many or self._is_old(task):
                 del self._tasks[id]
 
     def _write(self, record: TaskRecord) -> None:
@@ -369,9 +394,8 @@ def _size(task: Task) -> int:
     outcome = task.outcome
     if not isinstance(outcome, ToolResult):
         return 0
-    if outcome.body is not None:
-        return len(outcome.body)
-    return sum(len(str(block.get("text", ""))) for block in outcome.content or ())
+    shown = sum(len(str(block.get("text", ""))) for block in outcome.content or ())
+    return shown + len(outcome.body or b"")
 
 
 def is_open(status: TaskStatus, alive_until: float) -> bool:

@@ -18,6 +18,7 @@ from tidegate.protocol.model import (
     ResourceTemplate,
     ResourceText,
     RevisionPolicy,
+    RpcError,
     Settings,
     ToolResult,
 )
@@ -80,9 +81,11 @@ class CombinedServer:
     def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
         return self._owner.get(tool, self._surfaces[0]).still_running(context, tool, id)
 
-    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+    async def release(
+        self, context: Context, task: Task, outcome: ToolResult | RpcError
+    ) -> ToolResult:
         owner = self._owner.get(task.record.tool, self._surfaces[0])
-        return await owner.release(context, task, result)
+        return await owner.release(context, task, outcome)
 
     async def resources(self, context: Context) -> Sequence[Resource]:
         return [r for surface in self._surfaces for r in await surface.resources(context)]

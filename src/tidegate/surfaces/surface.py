@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.actors import Scope
+from tidegate.model.actors import Scope, has_same_rights
 from tidegate.model.requests import ReleaseResult
 from tidegate.protocol.model import (
     INVALID_PARAMS,
@@ -54,7 +54,7 @@ from tidegate.surfaces.api import (
 from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.refused_calls import refusal_result
 from tidegate.surfaces.resource import SurfaceResource
-from tidegate.surfaces.tool_context import ApprovalForm, Gate, ToolContext
+from tidegate.surfaces.tool_context import ApprovalForm, EndedWork, Gate, ToolContext
 
 
 def _message_of(error: TidegateError, tool_context: ToolContext) -> str:
@@ -218,21 +218,23 @@ class Surface:
         error = TidegateError(Code.CALL_RUNNING, message)
         return self._refusal(error, self._tool_context(context, tool, scope))
 
-    async def release(self, context: Context, task: Task, result: ToolResult) -> ToolResult:
+    async def release(
+        self, context: Context, task: Task, outcome: ToolResult | RpcError
+    ) -> ToolResult:
         """See `protocol.model.Server`."""
         work = task.work
-        if not isinstance(work, ToolContext):
-            return result
+        if not isinstance(work, EndedWork):
+            return _shown_outcome(outcome)
         tool_context = self._tool_context(context, work.tool, work.scope)
         try:
-            if context.actor != task.actor:
+            if not has_same_rights(context.actor, task.actor):
                 raise TidegateError(Code.RESULT_GONE, "The rights of this caller were changed")
             await tool_context.handle(ReleaseResult(work.basis), None, type(None))
         except TidegateError as error:
-            if task.record.changes and not result.is_error:
+            if work.changed:
                 error.message = f"{error.message}. The change itself took effect"
             return self._refusal(error, tool_context)
-        return result
+        return _shown_outcome(outcome)
 
     def _refusal(self, error: TidegateError, tool_context: ToolContext) -> ToolResult:
         """The refusal of a tool's call. Raises: RpcError, for callers that get it in this form."""
@@ -396,6 +398,13 @@ def _shrinkable(shrink: Shrink, tool_context: ToolContext, result: ToolResult) -
         return None if shorter is None else _shrinkable(shrink, tool_context, shorter)
 
     return structs.replace(result, shrink=shorten)
+
+
+def _shown_outcome(outcome: ToolResult | RpcError) -> ToolResult:
+    """Raises: RpcError, each time another one: it would gather the frames of all that raise it."""
+    if isinstance(outcome, RpcError):
+        raise outcome.copied()
+    return outcome
 
 
 def _record_nothing(context: Context, tool: str, reason: str) -> None:

@@ -75,6 +75,19 @@ NO_TERMS = ApprovalTerms()
 """It is approved as its source asks for."""
 
 
+class EndedWork(msgspec.Struct, frozen=True):
+    """What is known of a call that has ended (`protocol.tasks.Work`)."""
+
+    tool: str
+    scope: Scope
+    basis: tuple[Basis, ...]
+    changed: bool
+    outcome_unknown: bool
+
+    def ended(self) -> EndedWork:
+        return self
+
+
 class ToolContext(msgspec.Struct, eq=False):
     """One call of one tool (or one reading of a resource): what its code may know and do."""
 
@@ -88,6 +101,8 @@ class ToolContext(msgspec.Struct, eq=False):
     """Whether the gate has refused a request of this call, and so has recorded that."""
     approved: bool = False
     """Whether a person has approved a request of this call."""
+    changed: bool = False
+    """Whether a request of this call, which succeeded, may have changed data."""
     basis: tuple[Basis, ...] = ()
     """What the replies of this call were read under."""
     failed_with: Code | None = None
@@ -147,6 +162,7 @@ class ToolContext(msgspec.Struct, eq=False):
             self.approved = self.approved or error.approved
             raise
         self.approved = self.approved or reply.approved
+        self.changed = self.changed or reply.changed
         if reply.source is not None:
             basis = Basis(reply.source, reply.identity, reply.data_rules, call.session)
             self.basis = (*self.basis, basis)
@@ -168,8 +184,13 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @property
     def outcome_unknown(self) -> bool:
-        """Whether it failed in a way that leaves open what it did."""
-        return self.failed_with in OUTCOME_UNKNOWN
+        """Whether it failed, and what it did before stands, or that is not known."""
+        return self.changed or self.failed_with in OUTCOME_UNKNOWN
+
+    def ended(self) -> EndedWork:
+        """What is needed of it once the call has ended."""
+        unknown = self.outcome_unknown
+        return EndedWork(self.tool, self.scope, self.basis, self.changed, unknown)
 
     @property
     def can_ask(self) -> bool:

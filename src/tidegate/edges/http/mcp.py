@@ -221,6 +221,8 @@ class McpHandler:
             if parsed.finishes:
                 answer = parsed.endpoint.conventions.finish(answer, call.actor)
             reply(request, answer, parsed.block)
+        events.open = False  # nothing is sent, or asked, after the reply
+        events.lose()
 
     def _watch_silence(self) -> None:
         """Look after the calls that are not answered at once, as long as there are any."""
