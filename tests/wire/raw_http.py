@@ -81,10 +81,25 @@ def http_request(
 ) -> Response:
     """Send one request with exactly these headers (beside Host and the body's length)."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
-    pairs = list(headers.items()) if isinstance(headers, Mapping) else list(headers)
+    try:
+        _send(connection, method, path, body, {"Host": host or f"127.0.0.1:{port}"}, headers)
+        return Response(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _send(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: bytes | Iterator[bytes] | None,
+    host: Mapping[str, str],
+    headers: Sequence[tuple[str, str]] | Mapping[str, str],
+) -> None:
     connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
-    connection.putheader("Host", host or f"127.0.0.1:{port}")
-    for name, value in pairs:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    for name, value in (*host.items(), *pairs):
         connection.putheader(name, value)
     if isinstance(body, bytes):
         connection.putheader("Content-Length", str(len(body)))
@@ -100,4 +115,3 @@ def http_request(
             connection.send(b"0\r\n\r\n")
         except (BrokenPipeError, ConnectionResetError):
             pass  # refused before all of it was sent: the answer says why
-    return Response(connection)

@@ -1,0 +1,214 @@
+"""A hundred calls that outlast their clients, on a server that is killed among them: each ends in
+its result, once, or in what is true of the database."""
+
+from __future__ import annotations
+
+import json
+import random
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import postgres_server
+from support.audit_records import records
+from wire.lasting_gate import TAKES_TASKS, Gate
+from wire.patient_client import PatientClient
+from wire.wires import MODERN, REVISIONS, HttpPeer, Outcome
+
+CALLS = 25
+KILLS = 3
+LASTS_S = 0.6
+PERSON_S = 0.8
+FORMS = ("read", "change", "approved change")
+CLIENTS: list[tuple[str, Any]] = [*((each, {}) for each in REVISIONS), (MODERN, TAKES_TASKS)]
+TABLES = (
+    "CREATE TABLE towns (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)",
+    "INSERT INTO towns VALUES " + ", ".join(f"({id}, 0)" for id in range(CALLS)),
+)
+
+
+class SqliteTowns:
+    """Two databases, the second of which a person guards. Work lasts while one is locked."""
+
+    def __init__(self, directory: Path) -> None:
+        self.files = [directory / "plain.db", directory / "guarded.db"]
+        self.urls = [f"sqlite:///{file}" for file in self.files]
+        for file in self.files:
+            with closing(sqlite3.connect(file)) as connection, connection:
+                for statement in TABLES:
+                    connection.execute(statement)
+
+    def read(self, id: int) -> str:
+        return f"SELECT id, n FROM towns WHERE id = {id}"
+
+    def hold(self, seconds: float) -> None:
+        """Lock the first database for a while."""
+        with closing(sqlite3.connect(self.files[0], timeout=60)) as connection:
+            connection.execute("BEGIN EXCLUSIVE")
+            time.sleep(seconds)
+            connection.execute("ROLLBACK")
+
+    def count(self, guarded: bool, id: int) -> int:
+        with closing(sqlite3.connect(self.files[guarded], timeout=60)) as connection:
+            return connection.execute("SELECT n FROM towns WHERE id = ?", (id,)).fetchone()[0]
+
+
+class PostgresTowns:
+    """The same on PostgreSQL, where a read sleeps."""
+
+    def __init__(self, directory: Path) -> None:
+        self.server = postgres_server.shared()
+        self.names = [self.server.new_database(), self.server.new_database()]
+        self.urls = [self.server.url(name) for name in self.names]
+        for name in self.names:
+            for statement in TABLES:
+                self.server.ask(statement, name)
+
+    def read(self, id: int) -> str:
+        return f"SELECT id, n FROM towns WHERE id = {id} AND pg_sleep({LASTS_S}) IS NOT NULL"
+
+    def hold(self, seconds: float) -> None:
+        self.server.ask(
+            f"BEGIN; LOCK TABLE towns IN EXCLUSIVE MODE; SELECT pg_sleep({seconds}); ROLLBACK",
+            self.names[0],
+        )
+
+    def count(self, guarded: bool, id: int) -> int:
+        """Looks when no statement of a server that was killed is left."""
+        name = self.names[guarded]
+        self.server.ask(f"UPDATE towns SET n = n WHERE id = {id}", name)
+        return self.server.ask(f"SELECT n FROM towns WHERE id = {id}", name)[0][0]
+
+
+ENGINES = {"sqlite": SqliteTowns, "postgres": PostgresTowns}
+Towns = SqliteTowns | PostgresTowns
+
+
+class KilledGate(Gate):
+    """A gate whose clients notice that it was killed, and wait for the next one."""
+
+    def __init__(self, directory: Path, towns: Towns) -> None:
+        self.towns = towns
+        self.up = threading.Event()
+        super().__init__(directory)
+
+    def write(self, source: str = "", tasks: str = "", more: str = "") -> None:
+        plain, guarded = self.towns.urls
+        self.settings.write_text(
+            f'state = "{self.state}"\nhttp = "127.0.0.1:{self.port}"\nsurfaces = ["core"]\n'
+            "[approvals]\nwait_s = 100\n[tasks]\nafter_s = 0.1\nanswer_s = 0.25\n"
+            f'[[sources]]\nname = "plain"\nurl = "{plain}"\naccess = "write"\n'
+            'approval_for = "nothing"\n'
+            f'[[sources]]\nname = "guarded"\nurl = "{guarded}"\naccess = "write"\n'
+            'approval_for = "writes"\n'
+        )
+
+    def restart(self) -> None:
+        """Kill it, and start the next one when its tasks are known to be no more."""
+        self.up.clear()
+        self.kill()
+        with closing(sqlite3.connect(self.state / "state.db")) as connection, connection:
+            connection.execute("UPDATE tasks SET alive_until = 0")
+        self.start()
+        self.up.set()
+
+    def approve_until(self, done: Callable[[], bool]) -> None:
+        """Say yes to all that waits, again and again."""
+        while not done():
+            time.sleep(PERSON_S)
+            for each in self.run("approvals", "list", "--json").json["approvals"]:
+                self.run("approvals", "allow", each["id"])
+
+
+class SessionsEnd(HttpPeer):
+    """A peer whose session may be of a server that is gone: then it has no reply."""
+
+    def exchange(self, message: dict[str, Any]) -> Outcome:
+        with closing(self.post(message)) as response:
+            if response.status == 404:
+                raise ConnectionResetError("no such session")
+            for received in response.messages():
+                if received.get("id") == message["id"] and "method" not in received:
+                    return Outcome(received, [])
+        raise ConnectionResetError("no reply")
+
+
+class Call:
+    """What one client sends, and what came of it."""
+
+    def __init__(self, gate: KilledGate, number: int) -> None:
+        self.gate, self.id = gate, number
+        self.form = FORMS[number % len(FORMS)]
+        self.guarded = self.form == "approved change"
+        self.revision, self.capabilities = CLIENTS[number // len(FORMS) % len(CLIENTS)]
+        change = f"UPDATE towns SET n = n + 1 WHERE id = {number}"
+        self.sql = gate.towns.read(number) if self.form == "read" else change
+        self.client = PatientClient(self._connect, gate.up, self.count)
+
+    def _connect(self) -> HttpPeer:
+        peer = SessionsEnd(self.gate.port, self.revision, capabilities=self.capabilities)
+        peer.token = self.gate.token
+        return peer.connect()
+
+    def count(self) -> int:
+        return self.gate.towns.count(self.guarded, self.id)
+
+    def finish(self) -> str:
+        source = "guarded" if self.guarded else "plain"
+        return self.client.finish({"sql": self.sql, "source": source})
+
+    def is_mine(self, line: dict[str, Any]) -> bool:
+        """Whether a line of the record is of the call, and not of the preview for a person."""
+        return line.get("statement") == self.sql and not line["call_id"].endswith("-dry")
+
+    def check(self, text: str) -> None:
+        """Fail unless the end of the call is true of the database and of the record."""
+        count, said = self.count(), f"{self.form} of {self.revision}: {text!r}"
+        if self.form == "read":
+            assert json.loads(text)["rows"] == [[self.id, 0]], said
+            return
+        if "not known whether it changed data" in text:
+            assert count in (0, 1), said
+        elif text and "stands" not in text:
+            assert json.loads(text)["affected"] == 1, said
+            assert count == 1, said
+        else:
+            assert count == 1, said
+        lines = [each for each in records(self.gate.state) if self.is_mine(each)]
+        intents = [each for each in lines if each["phase"] == "intent"]
+        done = [each for each in lines if each["phase"] == "outcome" and "code" not in each]
+        assert count <= len(intents), f"{said}: an intent is in the record"
+        assert len(done) <= count, f"{said}: what is recorded as done was done"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(4))
+def test_calls_of_every_client_end_in_what_is_true(tmp_path: Path, engine: str, seed: int) -> None:
+    chance = random.Random(seed)
+    towns = ENGINES[engine](tmp_path)
+    gate = KilledGate(tmp_path, towns)
+    gate.start()
+    gate.up.set()
+    calls = [Call(gate, number) for number in range(CALLS)]
+    try:
+        with ThreadPoolExecutor(CALLS + KILLS + 1) as pool:
+            ends = [pool.submit(call.finish) for call in calls]
+            person = pool.submit(gate.approve_until, lambda: all(end.done() for end in ends))
+            for _ in range(KILLS):
+                pool.submit(towns.hold, LASTS_S)
+                wait(ends, chance.uniform(0, PERSON_S + LASTS_S))
+                gate.restart()
+            pool.submit(towns.hold, LASTS_S)
+        person.result()
+        for call, end in zip(calls, ends, strict=True):
+            call.check(end.result())
+    finally:
+        gate.close()
+    assert gate.run("audit", "verify").status == 0
