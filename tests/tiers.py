@@ -44,7 +44,8 @@ WHOLE = {
         "products/pgwire/contract/test_sqlalchemy.py",
         "products/workbench/surface/test_workbench_clients.py", "wire/test_bridge_clients.py",
         "wire/test_conformance.py", "wire/test_inspector.py", "wire/test_inspector_refusals.py",
-        "wire/test_proxies.py", "wire/test_python_sdk1.py", "wire/test_typescript_sdk.py",
+        "wire/test_long_work_clients.py", "wire/test_proxies.py", "wire/test_python_sdk1.py",
+        "wire/test_typescript_sdk.py",
     ),
     "servers and drivers beyond those of the smoke tests": (
         "products/cloud/contract/test_aws.py", "products/cloud/contract/test_prism.py",

@@ -96,3 +96,18 @@ def test_an_unknown_resource_is_an_error(tmp_path: Path, target: list[str]) -> N
     status, said = _inspect(tmp_path, "modern", target, "resources/read", *options)
     assert status == 1, said
     assert "Resource not found" in said
+
+
+@each_era
+def test_a_call_that_lasts_ends_in_its_result(tmp_path: Path, target: list[str], era: str) -> None:
+    options = ("--tool-name", "slow_compute", "--tool-args-json", '{"seconds":0.5,"label":"long"}')
+    status, printed = _inspect(tmp_path, era, target, "tools/call", *options)
+    assert status == 0, printed
+    assert "computed long" in json.dumps(printed)
+
+
+def test_a_task_that_fails_has_the_status_of_a_failed_tool(
+    tmp_path: Path, target: list[str]
+) -> None:
+    status, said = _inspect(tmp_path, "modern", target, "tools/call", "--tool-name", "failing_job")
+    assert status == TOOL_FAILED, said

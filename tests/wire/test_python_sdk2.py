@@ -31,3 +31,12 @@ def test_a_conversation_over_http(http_server: Served, mode: str, revision: str)
 def test_changes_are_heard_on_a_listen_stream(http_server: Served) -> None:
     url = f"http://127.0.0.1:{http_server.port}/mcp"
     assert python_sdk(2, {"url": url, "mode": MODERN})["changed"] == "ToolsListChanged"
+
+
+@pytest.mark.parametrize("tasks", [True, False])
+def test_a_call_that_lasts_ends_in_its_result(http_server: Served, tasks: bool) -> None:
+    calls = [["slow_compute", {"seconds": 0.3, "label": "long"}]]
+    url = f"http://127.0.0.1:{http_server.port}/mcp"
+    report = python_sdk(2, {"url": url, "mode": MODERN, "tasks": tasks, "calls": calls})
+    assert report["results"][0]["text"] == "computed long"
+    assert len(report.get("tasks", ())) == tasks

@@ -4,7 +4,8 @@ Run by the SDK's own interpreter, by `loaded.py`. The configuration is an object
 `url`, and optionally `revision`, `token`, `answers` (to elicitations, in order) and `calls` (pairs
 of tool and arguments, made instead of the conversation with the fixtures; `resources/read` and
 `prompts/get` stand for a tool, and so do `initialize`, once more, `cancel`, a call that is called
-back when it runs, and `end`, which ends the session behind the client's back).
+back when it runs, and `end`, which ends the session behind the client's back). With `follow` it
+calls `more` for what still runs.
 Imports nothing of the server.
 """
 
@@ -145,6 +146,10 @@ async def outcome(session: ClientSession, name: str, given: dict[str, Any]) -> d
             result = await called_back(session, **given)
         else:
             result = await session.call_tool(name, given)
+        while CONFIG.get("follow") and "still running" in text_of(result):
+            REPORT["followed"] = REPORT.get("followed", 0) + 1
+            handle = json.loads(text_of(result))["more"]
+            result = await session.call_tool("more", {"handle": handle})
     except McpError as error:
         return {"code": error.error.code, "message": error.error.message}
     return {

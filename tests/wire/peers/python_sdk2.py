@@ -5,7 +5,7 @@ Run by the SDK's own interpreter, by `loaded.py`. The configuration is an object
 order) and `calls` (pairs of tool and arguments, made instead of the conversation with the fixtures;
 an argument `$name` is the member of that name in the last structured result that had it;
 `resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the session
-behind the client's back).
+behind the client's back). With `tasks` the client takes tasks, by an extension of the SDK's kind.
 Imports nothing of the server.
 """
 
@@ -17,9 +17,10 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import httpx2
+from mcp.client.extension import ClaimContext, ClientExtension, ResultClaim
 from mcp.client.streamable_http import streamable_http_client
 
 from mcp import Client, MCPError, StdioServerParameters, types
@@ -47,6 +48,39 @@ async def end() -> int:
     headers = {**HTTP, "Authorization": f"Bearer {CONFIG['token']}"}
     async with httpx2.AsyncClient(headers=headers) as other:
         return (await other.delete(CONFIG["url"])).status_code
+
+
+class CreatedTask(types.Result):
+    result_type: Literal["task"]
+    task_id: str
+
+
+class TaskState(types.Result):
+    status: str
+    result: dict[str, Any] | None = None
+
+
+class GetTask(types.Request[dict[str, Any], str]):
+    method: str = "tasks/get"
+    name_param: ClassVar[str] = "taskId"
+
+
+class TaskClient(ClientExtension):
+    """What a client writes to take tasks: the SDK has the place for it."""
+
+    identifier = "io.modelcontextprotocol/tasks"
+
+    def claims(self) -> list[ResultClaim[Any]]:
+        return [ResultClaim(result_type="task", model=CreatedTask, resolve=self.wait)]
+
+    async def wait(self, created: CreatedTask, context: ClaimContext) -> types.CallToolResult:
+        REPORT.setdefault("tasks", []).append(created.task_id)
+        get = GetTask(params={"taskId": created.task_id})
+        while True:
+            state = await context.session.send_request(get, TaskState)
+            if state.status == "completed":
+                return types.CallToolResult.model_validate(state.result)
+            await asyncio.sleep(0.02)
 
 
 def server() -> Any:
@@ -247,6 +281,7 @@ async def main() -> None:
         logging_callback=log,
         log_level="alert",
         message_handler=receive,
+        extensions=[TaskClient()] if CONFIG.get("tasks") else None,
     ) as client:
         await asyncio.wait_for(talk(client), 240)
     print(json.dumps(REPORT))

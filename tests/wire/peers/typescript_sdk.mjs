@@ -9,7 +9,7 @@
 // model writes, one text a request), `answer` (to every elicitation), `answers` (to the first ones,
 // in order) and `calls` (pairs of tool and arguments, made instead of the conversation with the
 // fixtures; `resources/read` and `prompts/get` stand for a tool, and so does `end`, which ends the
-// session behind the client's back).
+// session behind the client's back). With `follow` it calls `more` for what still runs.
 
 import { createRequire } from "node:module";
 import path from "node:path";
@@ -138,7 +138,12 @@ async function outcome(client, name, given, transport) {
     if (name === "prompts/get") {
       return { text: (await client.getPrompt({ name: given.name })).messages[0].content.text };
     }
-    const result = await client.callTool({ name, arguments: given });
+    let result = await client.callTool({ name, arguments: given });
+    while (config.follow && textOf(result).includes("still running")) {
+      report.followed = (report.followed ?? 0) + 1;
+      const { more } = JSON.parse(textOf(result));
+      result = await client.callTool({ name: "more", arguments: { handle: more } });
+    }
     return {
       text: textOf(result),
       structured: result.structuredContent ?? null,
