@@ -10,12 +10,15 @@ NO_POSIX = (
     " sign in."
 )
 UNAVAILABLE = 69
+_ONLY_TELL = frozenset({"--help", "-h", "--help-all", "--version"})
 
 
 def main() -> int:
     """Run the command line; returns its exit status. Where the system has no POSIX file locks, as
     Windows, only the help and the version are there."""
-    if not _has_posix() and not {"--help", "-h", "--version", "version"} & set(sys.argv[1:]):
+    words = sys.argv[1:]
+    only_tells = words[:1] == ["version"] or not _ONLY_TELL.isdisjoint(words)
+    if not only_tells and not _has_posix():
         print(NO_POSIX, file=sys.stderr)  # noqa: T201
         return UNAVAILABLE
     from tidegate.cli.main import main as run

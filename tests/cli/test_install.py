@@ -249,6 +249,26 @@ def test_a_file_that_is_not_understood_is_left_as_it_is(
     assert [p.name for p in home.iterdir()] == [".claude.json"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "why"),
+    [
+        ("mcp_servers = {a = {command = 'x'}}\n", [], "`mcp_servers` has no header"),
+        ("mcp_servers.tidegate.command = 'x'\n", ["--force"], "`tidegate` has no header"),
+        ("mcp_servers.tidegate.command = 'x'\n", ["--remove"], "`tidegate` has no header"),
+    ],
+)
+def test_a_file_in_which_the_entry_cannot_be_changed_alone_is_not_called_wrong(
+    install: Install, home: Path, text: str, words: list[str], why: str
+) -> None:
+    path = home / ".codex" / "config.toml"
+    path.parent.mkdir()
+    path.write_text(text)
+    ended = install("codex", *words)
+    assert (ended.status, path.read_text()) == (65, text)
+    assert why in ended.err and "nothing was changed" in ended.err
+    assert "parsed" not in ended.err and "Correct" not in ended.err
+
+
 def test_another_entry_of_that_name_needs_force(install: Install, home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": {"tidegate": {"command": "mine"}}}')

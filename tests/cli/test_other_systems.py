@@ -29,7 +29,9 @@ def tidegate(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [(), ("serve",), ("source", "list"), ("bridge",)], ids=str)
+@pytest.mark.parametrize(
+    "words", [(), ("serve",), ("source", "list"), ("bridge",), ("tables", "version")], ids=str
+)
 def test_a_command_says_where_tidegate_runs_and_leaves_nothing(
     tmp_path: Path, words: tuple[str, ...]
 ) -> None:
@@ -42,7 +44,10 @@ def test_a_command_says_where_tidegate_runs_and_leaves_nothing(
     assert not (tmp_path / "state").exists()
 
 
-@pytest.mark.parametrize("words", [("--help",), ("--version",), ("serve", "--help")], ids=str)
+@pytest.mark.parametrize(
+    "words",
+    [("--help",), ("--help-all",), ("--version",), ("version",), ("serve", "--help")], ids=str,
+)  # fmt: skip
 def test_help_and_version_are_shown(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = tidegate(tmp_path / "state", *words)
     assert done.returncode == 0, done.stderr

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from tidegate.cli import jsonc, toml_tables
 from tidegate.cli.client_settings_file import ClientSettingsFile
-from tidegate.cli.jsonc import Unreadable
+from tidegate.cli.jsonc import Uneditable, Unreadable
 from tidegate.cli.requirement_extras import keep_extras
 from tidegate.cli.supported_clients import Client
 from tidegate.cli.terminal import show
@@ -118,6 +118,13 @@ def _syntax_of(client: Client) -> Syntax:
 
 
 def _refuse(file: ClientSettingsFile, error: Unreadable) -> TidegateError:
+    if isinstance(error, Uneditable):
+        return TidegateError(
+            Code.CLIENT_FILE,
+            f"In the settings file `{file.path}` the entry cannot be changed alone, since {error}; "
+            "nothing was changed.",
+            hint="Change it by hand: --print shows the entry.",
+        )
     return TidegateError(
         Code.CLIENT_FILE,
         f"The settings file `{file.path}` cannot be parsed at {error}; nothing was changed.",

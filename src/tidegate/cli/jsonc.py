@@ -23,6 +23,10 @@ class Unreadable(ValueError):
     """The text is not JSON with comments. The message names the line."""
 
 
+class Uneditable(Unreadable):
+    """The text is understood, but the entry cannot be changed in it alone. The message says why."""
+
+
 class Member(NamedTuple):
     """A member of an object, with the positions of its name, of the beginning and end of its
     value, and of the comma after it."""

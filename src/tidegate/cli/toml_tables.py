@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
-from tidegate.cli.jsonc import Unreadable
+from tidegate.cli.jsonc import Uneditable, Unreadable
 
 _PIECE = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
@@ -77,11 +77,15 @@ def _checked(
     changed: str, before: dict[str, Any], path: tuple[str, ...], value: dict[str, Any] | None
 ) -> str:
     """The changed text, if nothing else in it means anything else than before."""
-    expected, holder = _without(before, path), read(changed)
+    expected = _without(before, path)
+    try:
+        holder = read(changed)
+    except Unreadable:
+        holder = {}
     if value is not None and _value_at(holder, path) != value:
-        raise Unreadable("its entries")
+        raise Uneditable(f"`{'.'.join(path[:-1])}` has no header to which one could be added")
     if _without(holder, path) != expected:
-        raise Unreadable(f"`{'.'.join(path)}`")
+        raise Uneditable(f"`{'.'.join(path)}` is in one piece with others")
     return changed
 
 
@@ -123,7 +127,7 @@ def _ranges(text: str, path: tuple[str, ...]) -> list[tuple[int, int]]:
         found.append((begin, section.last))
         follows = True
     if not found:
-        raise Unreadable(f"`{path[-1]}`, which has no header of its own")
+        raise Uneditable(f"`{path[-1]}` has no header of its own")
     return found
 
 

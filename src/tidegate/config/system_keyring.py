@@ -1,5 +1,5 @@
 """Secrets in the keyring of the operating system, by the library `keyring` (extra `keyring`): the
-Keychain of macOS, the Credential Locker of Windows, the Secret Service of Linux desktops.
+Keychain of macOS, the Secret Service of Linux desktops.
 
 The library calls the keyring from this process, so a secret is in no process list. A keyring that
 is locked may wait for a person, however long: it is asked on a thread, one question at a time, and
