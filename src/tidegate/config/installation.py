@@ -121,9 +121,16 @@ def _is_run_by_pipx() -> bool:
     person who has pipx alone cannot type `uvx`; one who has both can type either."""
     if shutil.which("uvx") is not None:
         return False
+    if shutil.which("pipx") is not None:
+        return True
     uv = os.environ.get("UV")  # uv names itself to what it runs
-    beside = Path(uv).with_name("pipx") if uv else None
-    return shutil.which("pipx") is not None or (beside is not None and beside.is_file())
+    programs = Path(uv).parent if uv else None
+    # A client from the desktop has neither on its PATH. The uv of pipx is in pipx's environment.
+    return (
+        programs is not None
+        and (programs / "pipx").is_file()
+        and (programs.parent / "pyvenv.cfg").is_file()
+    )
 
 
 def kind_of(prefix: Path) -> Kind:

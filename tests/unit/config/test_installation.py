@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tidegate.config.installation import (
     Installation,
     Kind,
     client_command,
+    installation,
     kind_of,
     with_runner,
 )
@@ -52,6 +54,37 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
 ) -> None:
     here = Installation(kind, tmp_path, extras=("duckdb",))
     assert here.add_command("postgres") == said
+
+
+@pytest.mark.parametrize(
+    ("on_path", "beside_uv", "in_environment", "kind"),
+    [
+        (("uvx",), ("uvx",), False, "uvx"),
+        (("uvx", "pipx"), ("uvx", "pipx"), False, "uvx"),
+        (("pipx",), ("uvx", "pipx"), True, "pipx run"),
+        ((), ("uvx", "pipx"), True, "pipx run"),
+        ((), ("uvx", "pipx"), False, "uvx"),
+        ((), ("uvx",), True, "uvx"),
+    ],
+)
+def test_an_environment_that_pipx_had_uv_make_is_of_pipx(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    on_path: tuple[str, ...],
+    beside_uv: tuple[str, ...],
+    in_environment: bool,
+    kind: Kind,
+) -> None:
+    for folder, programs in (("path", on_path), ("tools/bin", beside_uv)):
+        (tmp_path / folder).mkdir(parents=True)
+        for name in programs:
+            (tmp_path / folder / name).touch(mode=0o755)
+    if in_environment:
+        (tmp_path / "tools" / "pyvenv.cfg").touch()
+    monkeypatch.setenv("PATH", str(tmp_path / "path"))
+    monkeypatch.setenv("UV", str(tmp_path / "tools" / "bin" / "uv"))
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "uv" / "archive-v0" / "x"))
+    assert installation().kind == kind
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,8 @@ async def _account(
         return [note(label, "what its account could do was not found out in time")]
     if not risks:
         return [ok(label, "its account can do no more than the gate allows")]
-    more = f" (and {len(risks) - 1} more: tidegate source test {source.name})" if risks[1:] else ""
+    test = f"`tidegate source test {source.name}`"
+    more = f" (and {len(risks) - 1} more: {test})" if risks[1:] else ""
     text = f"without the gate: {risks[0].could}{more}"
     remedy = risks[0].remedy
     return [note(label, text, "" if remedy == "none" else f"{remedy}")]

@@ -152,10 +152,9 @@ def _announce(
             on_console(app.console_address)
     if not config.auth:
         print_status("tidegate: authentication is off; read-only")
-    elif not app.tokens.list():
-        print_status(
-            "tidegate: no token exists yet; create one: tidegate token create NAME --scope readOnly"
-        )
+    elif on_console is None and not app.tokens.list():
+        create = "`tidegate token create NAME --scope readOnly` creates one"
+        print_status(f"tidegate: no token exists yet; {create}")
 
 
 def _bridge_notifier(descriptor: int | None) -> Callable[[], None] | None:
