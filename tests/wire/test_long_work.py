@@ -223,6 +223,27 @@ def test_a_mask_that_came_after_the_rows_withholds_them(gate: Gate) -> None:
         assert "result.gone" in text_of(found)
 
 
+def test_a_change_whose_result_is_withheld_is_not_to_be_sent_again(gate: Gate) -> None:
+    gate.write('approval_for = "writes"')
+    gate.start()
+    with gate.client() as peer:
+        task = begin(peer, UPDATE)
+        assert gate.run("approvals", "allow", gate.question()).status == 0
+        assert json.loads(text_of(ended(peer, task)))["affected"] == 1
+        gate.write('approval_for = "nothing"\nmasks = [{ column = "towns.name" }]')
+        said = text_of(get(peer, task))
+    assert said.startswith("result.gone") and said.endswith(
+        "The change itself took effect. Do not send it again."
+    )
+
+
+def test_a_handle_of_no_call_says_what_to_do(gate: Gate) -> None:
+    gate.start()
+    with gate.client() as peer:
+        said = peer.call("more", {"handle": "call-" + "0" * 32}).text
+    assert said.endswith("Send the call again; if it may have changed data, check the data first.")
+
+
 def test_a_task_of_a_source_that_is_gone_gives_nothing(gate: Gate) -> None:
     gate.start()
     with gate.client() as peer:

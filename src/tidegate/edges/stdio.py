@@ -42,6 +42,8 @@ class StdioClient(Lines):
         self._session = Session(actor)
         self._session.attach(self)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._calls: set[Cancellation] = set()
+        """Of all that is served, also of calls that got their reply and go on."""
 
     def send(self, message: bytes) -> None:
         """Write one message (`session.MessageSender`)."""
@@ -82,6 +84,8 @@ class StdioClient(Lines):
         """End the session and cancel its calls."""
         self._kernel.close()
         self._session.close()
+        for call in list(self._calls):
+            call.cancel("the session has ended")
 
     def on_line(self, line: bytes) -> None:
         task = asyncio.get_running_loop().create_task(self._serve(line))
@@ -93,14 +97,19 @@ class StdioClient(Lines):
         self.send(error_frame(NO_ID, INVALID_REQUEST, limit))
 
     async def _serve(self, frame: bytes) -> None:
+        call = Cancellation()
         transport = TransportContext(
             self.actor,
             self,
             session=self._session,
-            cancellation=Cancellation(),
+            cancellation=call,
             early=self._answer,
         )
-        answer = await self._kernel.serve(frame, transport)
+        self._calls.add(call)
+        try:
+            answer = await self._kernel.serve(frame, transport)
+        finally:
+            self._calls.discard(call)
         if answer is not None:
             self._answer(answer)
 

@@ -117,7 +117,12 @@ async def release_result(ctx: CallContext) -> None:
     for basis in request.basis:
         if basis.source is NO_SOURCE:
             continue
-        now = ctx.services.connections.find(basis.source.name, call.actor, basis.session).source
+        try:
+            now = ctx.services.connections.find(basis.source.name, call.actor, basis.session).source
+        except TidegateError:
+            if not basis.source.temporary:
+                raise
+            continue  # its caller opened it, with a login of its own, and it ended with the call
         under = CallContext.begin(ctx.services, call, ctx.call_id)
         under.source = now
         bind_caller(under)

@@ -106,8 +106,9 @@ class LongCalls:
 
     async def _leave(self, request: McpRequest) -> None:
         call = request.called
-        if call is None:
-            return
+        takes_task = declares_tasks(request)
+        if call is None or (self._key(request) is None and not takes_task):
+            return  # its client could not come back for it
         task = await self._start_task(request, call.name)
         if task is None:
             return
@@ -118,11 +119,12 @@ class LongCalls:
         request.task = task
         if request.stream is not None:
             request.stream.keep()
-        if declares_tasks(request):
+        if takes_task:
             answer = self._created(request, task)
         else:
             self._forget_stale()
-            self.same[self._key(request)] = task
+            if (key := self._key(request)) is not None:
+                self.same[key] = task
             answer = self._still_running(request, task)
         if request.running is not None:
             request.running.pop(request.id, None)
@@ -173,8 +175,10 @@ class LongCalls:
     def find_same(self, request: McpRequest) -> Task | None:
         """The call under way or just ended that is the same as this one, of the same actor."""
         key = self._key(request)
-        task = self.same.get(key)
-        if task is not None and self.tasks.is_stale(task):
+        task = None if key is None else self.same.get(key)
+        if key is None or task is None:
+            return None
+        if self.tasks.is_stale(task):
             del self.same[key]
             return None
         return task
@@ -189,8 +193,7 @@ class LongCalls:
         call = request.called
         if not await self.tasks.wait(task, request.cancellation):
             return self._server.still_running(request, "" if call is None else call.name, task.id)
-        self.same.pop(self._key(request), None)
-        return await self._released(request, task)
+        return await self._given_out(request, task)
 
     async def resume(self, request: McpRequest, id: str) -> Resumed:
         """Wait on for the call that was answered before it had ended. Raises: RpcError, and as
@@ -204,12 +207,24 @@ class LongCalls:
             return Resumed(lost=elsewhere_words(record))
         if not await self.tasks.wait(task, request.cancellation):
             return Resumed()
+        if task.outcome is None:
+            self._forget_same(task)
+            return Resumed(lost=lost_words(task.record))
+        return Resumed(await self._given_out(request, task))
+
+    async def _given_out(self, request: McpRequest, task: Task) -> ToolResult:
+        """The outcome of a task for a client that waited, after which the same call is another one,
+        unless that client has gone: it comes back. Raises: RpcError."""
+        try:
+            return await self._released(request, task)
+        finally:
+            if not request.cancellation.cancelled:
+                self._forget_same(task)
+
+    def _forget_same(self, task: Task) -> None:
         for key, same in list(self.same.items()):
             if same is task:
                 del self.same[key]
-        if task.outcome is None:
-            return Resumed(lost=lost_words(task.record))
-        return Resumed(await self._released(request, task))
 
     async def _released(self, request: McpRequest, task: Task) -> ToolResult:
         """The outcome of a task, if its caller may still have it. Raises: RpcError."""
@@ -218,14 +233,18 @@ class LongCalls:
             outcome = RpcError(INTERNAL_ERROR, lost_words(task.record))
         return await self._server.release(request, task, outcome)
 
-    def _key(self, request: McpRequest) -> bytes:
+    def _key(self, request: McpRequest) -> bytes | None:
         """What makes two calls the same: the caller, the tool, its arguments, and what its session
-        has opened. Without a session the arguments have the handle of what was opened."""
+        has opened. Without a session the arguments have the handle of what was opened. None for
+        arguments that are read but nested too deeply to be written."""
         call, session = request.called, request.session
         if call is None:
-            return b""
+            return None
         of_session = session.state.id if session is not None and session.state.watched else ""
-        return bind(request.actor.id, of_session, call.name, call.arguments)
+        try:
+            return bind(request.actor.id, of_session, call.name, call.arguments)
+        except RecursionError:
+            return None
 
 
 NO_SUCH_CALL = "There is no such call of this caller, or it ended too long ago."
