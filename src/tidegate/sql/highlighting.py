@@ -33,8 +33,10 @@ def highlight(text: str, dialect: str) -> list[Part]:
         tokens = lex(text, rules)
     except Refusal:
         return [("plain", text)] if text else []
+    if not tokens:
+        return _between(text)
     starts = [token.at for token in tokens]
-    parts: list[Part] = _between(text[: starts[0]] if starts else text)
+    parts: list[Part] = _between(text[: starts[0]])
     for token, start, end in zip(tokens, starts, [*starts[1:], len(text)], strict=True):
         stop = _end(text, token, start, end, rules)
         parts.append((_kind(token, dialect), text[start:stop]))

@@ -84,6 +84,7 @@ class DataPage:
             ("POST", "tabs/{id}/close", self._close_tab),
             ("POST", "judge", self._judge),
             ("POST", "complete", self._complete),
+            ("POST", "format", self._format),
             ("POST", "explain", self._explain),
             ("GET", "runs", self._list_runs),
             ("POST", "runs", self._begin_run),
@@ -164,6 +165,10 @@ class DataPage:
     async def _complete(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, TextAt, TEXT_LIMIT)
         return _json(await self._statements.complete(body, _caller(request, signed_in)))
+
+    async def _format(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, Text, TEXT_LIMIT)
+        return _json(await self._statements.format(body, _caller(request, signed_in)))
 
     async def _explain(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Explained, TEXT_LIMIT)

@@ -35,6 +35,7 @@ from tidegate.products.console.runs import MOST_STATEMENT, Value, statement_of
 from tidegate.products.console.statement_parts import Part, Utf16, statement_parts
 from tidegate.sql.completion import MOST_TEXT, complete
 from tidegate.sql.dialects import find
+from tidegate.sql.formatting import format_text
 from tidegate.sql.highlighting import highlight
 
 MOST_PARTS = 100
@@ -140,6 +141,13 @@ class Statements:
         if len(catalog.tables) > MANY_TABLES:
             return await compute_on_thread(completed, *args)
         return await self._compute(body.statement, completed, *args)
+
+    async def format(self, body: Text, caller: Caller) -> dict[str, Any]:
+        """The text in lines of clauses, with the same tokens."""
+        source = self._calls.source(caller, body.source)
+        check_sql(source, "its statements are not formatted")
+        text = await self._compute(body.statement, format_text, body.statement, source.dialect)
+        return {"statement": text}
 
     async def explain(self, body: Explained, caller: Caller) -> dict[str, Any]:
         """How the database would run a statement, or with `analyze` has run one that reads."""

@@ -272,3 +272,23 @@ def test_100_000_rows_are_scrolled_to_the_end_by_a_key(page: Page) -> None:
     page.locator(".run-panel [role=grid]").focus()
     page.keyboard.press("Control+End")
     expect(cells(page).last).to_have_text("row 100000")
+
+
+def test_a_text_is_formatted_by_keys_and_undone(page: Page) -> None:
+    text = "select id,name from people where id=1 and id<2"
+    made = "select id, name\nfrom people\nwhere id=1\n  and id<2"
+    area = open_query(page, "lite", text)
+    page.keyboard.press("Control+Shift+F")
+    expect(area).to_have_value(made)
+    expect(page.locator("#said")).to_have_text("The text is formatted.")
+    expect(area).to_be_focused()
+    page.keyboard.press("Control+z")
+    expect(area).to_have_value(text)
+    area.fill(f"-- kept   so\n{text}")
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Shift+Home")
+    page.get_by_role("button", name="Format").click()
+    expect(area).to_have_value(f"-- kept   so\n{made}")
+    page.keyboard.press("Control+Shift+F")
+    expect(page.locator("#said")).to_have_text(re.compile("stays as it is"))
+    expect(area).to_have_value(f"-- kept   so\n{made}")

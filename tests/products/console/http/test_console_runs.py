@@ -414,6 +414,26 @@ def test_each_statement_of_a_text_is_judged_without_running(
     assert answer(vera.post("data/judge", {"source": source, "statement": large}))["spans"] is None
 
 
+@pytest.mark.parametrize("source", ENGINES)
+def test_a_text_is_laid_out_in_lines_with_the_same_tokens(vera: Visitor, source: str) -> None:
+    text = "select '😀;', id from orders where id=1 and id<2; delete from orders -- all"
+    found = answer(vera.post("data/format", {"source": source, "statement": text}))
+    assert found["statement"] == (
+        "select '😀;', id\nfrom orders\nwhere id=1\n  and id<2;\n\ndelete from orders -- all"
+    )
+    for same in ("SELECT 'x", "-- nothing", "", "SELECT 1"):
+        assert answer(vera.post("data/format", {"source": source, "statement": same})) == {
+            "statement": same
+        }
+
+
+@pytest.mark.parametrize("source", ENGINES)
+def test_a_text_of_comments_alone_is_judged(vera: Visitor, source: str) -> None:
+    found = answer(vera.post("data/judge", {"source": source, "statement": "-- later"}))
+    assert found["statements"] == []
+    assert "".join(part for _, part in found["spans"]) == "-- later"
+
+
 def complete(visitor: Visitor, source: str, text: str) -> list[dict[str, Any]]:
     """The proposals at the sign | of a text."""
     at = len(text.partition("|")[0].encode("utf-16-le")) // 2

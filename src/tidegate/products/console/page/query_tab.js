@@ -142,6 +142,7 @@ class QueryTab {
     if (event.key === "Enter" && control && !event.altKey) void (event.shiftKey ? this.runAll() : this.run());
     else if (event.key.toLowerCase() === "e" && control && event.shiftKey) void this.explain(false);
     else if (event.key.toLowerCase() === "h" && control && event.shiftKey) void this.history();
+    else if (event.key.toLowerCase() === "f" && control && event.shiftKey) void this.format();
     else if (event.key === "Escape" && this.runs.isBusy.peek() && !dialogIsOpen()) {
       this.runs.cancel();
       return false;
@@ -247,6 +248,28 @@ class QueryTab {
     });
   }
 
+  /** Lay the selection, or the whole text, out in lines. It is typed: it can be undone. */
+  async format() {
+    await this.#try(async () => {
+      const { editor } = this;
+      editor.look();
+      const text = editor.text.peek();
+      const selected = editor.selection.peek();
+      const range = selected.from < selected.to ? selected : { from: 0, to: text.length };
+      const part = text.slice(range.from, range.to);
+      if (!part.trim()) return;
+      const { statement } = await post("data/format", { ...this.#place(), statement: part });
+      if (editor.text.peek() !== text) return;
+      if (statement === part) {
+        say("The text stays as it is: it is formatted, or cannot be read.");
+        return;
+      }
+      const end = range.from + statement.length;
+      editor.replace(range, statement, { from: selected.from < selected.to ? range.from : end, to: end });
+      say("The text is formatted.");
+    });
+  }
+
   async history() {
     const entry = await chooseFromHistory(this.#tab.peek().source);
     const { editor } = this;
@@ -279,6 +302,7 @@ class QueryTab {
         icon("run"), "Run"),
       button("Run all", () => void this.runAll(), { title: "Run all statements in order, as far as they succeed (Ctrl Shift Enter)" }),
       button("Explain", () => void this.explain(false), { title: "Show the plan (Ctrl Shift E)" }),
+      button("Format", () => void this.format(), { title: "Lay the text, or the selection, out in lines (Ctrl Shift F)" }),
       button("History", () => void this.history(), { title: "Your statements (Ctrl Shift H)" }),
       h("button", { popovertarget: `more-${this.#id}`, "aria-label": "More" }, "…"), menu,
       h("span", { class: "query-place" }, () => sourceChip(data.source(this.#tab.value.source)),
@@ -389,6 +413,7 @@ const KEYS = [
   ["Ctrl /", "make lines comments, or no comments"],
   ["Tab, Shift Tab", "indent, less; after Escape: leave the text"],
   ["Ctrl Shift E", "the plan"],
+  ["Ctrl Shift F", "lay the text, or the selection, out in lines"],
   ["Ctrl Shift H", "your statements"],
 ];
 
