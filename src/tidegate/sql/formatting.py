@@ -1,4 +1,4 @@
-"""Lays a statement out in lines. Only spaces and line ends change: the tokens and the comments are
+"""Puts each clause of a statement on a line of its own. Only spaces and line ends change: the tokens and the comments are
 the same, in the same order, and that is checked.
 
 Where a space has a meaning it stays as it is: MySQL reads `count (` as another thing than `count(`,
@@ -214,7 +214,7 @@ class _Layout:
         if not piece.before:
             return ""
         tight = piece.text in (",", ";", ")", "]") or last.text in ("(", "[")
-        return "" if tight and piece.kind == "operator" or last.text in ("(", "[") else " "
+        return "" if (tight and piece.kind == "operator") or last.text in ("(", "[") else " "
 
     def _write(self, gap: str, text: str) -> None:
         if self._ends_line:
