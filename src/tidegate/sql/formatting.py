@@ -1,5 +1,5 @@
-"""Puts each clause of a statement on a line of its own. Only spaces and line ends change: the tokens and the comments are
-the same, in the same order, and that is checked.
+"""Puts each clause of a statement on a line of its own. Only spaces and line ends change: tokens
+and comments are the same, in the same order, and that is checked.
 
 Where a space has a meaning it stays as it is: MySQL reads `count (` as another thing than `count(`,
 and PostgreSQL joins two strings only across a line end. Pure.
@@ -17,8 +17,8 @@ from tidegate.sql.lex import lex
 WIDTH = 100
 INDENT = "  "
 _CLAUSES = words(
-    "SELECT FROM WHERE HAVING WINDOW QUALIFY LIMIT OFFSET FETCH RETURNING SET VALUES UNION INTERSECT"
-    " EXCEPT MINUS"
+    "SELECT FROM WHERE HAVING WINDOW QUALIFY LIMIT OFFSET FETCH RETURNING SET VALUES UNION"
+    " INTERSECT EXCEPT MINUS"
 )
 _TWO_WORDS = {"GROUP": "BY", "ORDER": "BY", "INSERT": "INTO", "DELETE": "FROM", "ON": "CONFLICT"}
 """Words that begin a clause together with the next one."""

@@ -248,7 +248,7 @@ class QueryTab {
     });
   }
 
-  /** Lay the selection, or the whole text, out in lines. It is typed: it can be undone. */
+  /** Put each clause of the selection, or of the text, on a line. It is typed: it can be undone. */
   async format() {
     await this.#try(async () => {
       const { editor } = this;
@@ -302,7 +302,7 @@ class QueryTab {
         icon("run"), "Run"),
       button("Run all", () => void this.runAll(), { title: "Run all statements in order, as far as they succeed (Ctrl Shift Enter)" }),
       button("Explain", () => void this.explain(false), { title: "Show the plan (Ctrl Shift E)" }),
-      button("Format", () => void this.format(), { title: "Lay the text, or the selection, out in lines (Ctrl Shift F)" }),
+      button("Format", () => void this.format(), { title: "Put each clause on a line of its own (Ctrl Shift F)" }),
       button("History", () => void this.history(), { title: "Your statements (Ctrl Shift H)" }),
       h("button", { popovertarget: `more-${this.#id}`, "aria-label": "More" }, "…"), menu,
       h("span", { class: "query-place" }, () => sourceChip(data.source(this.#tab.value.source)),
@@ -413,7 +413,7 @@ const KEYS = [
   ["Ctrl /", "make lines comments, or no comments"],
   ["Tab, Shift Tab", "indent, less; after Escape: leave the text"],
   ["Ctrl Shift E", "the plan"],
-  ["Ctrl Shift F", "lay the text, or the selection, out in lines"],
+  ["Ctrl Shift F", "put each clause on a line of its own"],
   ["Ctrl Shift H", "your statements"],
 ];
 
