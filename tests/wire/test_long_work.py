@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from support.audit_records import records
 from support.eventually import wait_until
 from wire.lasting_gate import TAKES_TASKS, Gate
-from wire.wires import HANDSHAKE, MODERN, HttpPeer, Outcome
+from wire.wires import HANDSHAKE, MODERN, HttpPeer, Outcome, Peer, StdioPeer
 
 UPDATE = "UPDATE towns SET name = 'Lviv' WHERE id = 2"
 COUNT = (
@@ -34,7 +35,7 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
     made.close()
 
 
-def begin(peer: HttpPeer, sql: str) -> str:
+def begin(peer: Peer, sql: str) -> str:
     params = {"name": "query", "arguments": {"sql": sql}}
     created = peer.request("tools/call", params).result
     assert created["resultType"] == "task", created
@@ -342,6 +343,19 @@ def test_what_ended_before_the_server_stopped_is_known(gate: Gate) -> None:
         assert "had ended" in found["error"]["message"]
         assert "stands" in found["error"]["message"]
     assert gate.names() == ["4000000", "Lemberg"]
+
+
+def test_the_end_of_a_client_on_pipes_cancels_what_goes_on(gate: Gate) -> None:
+    text = gate.settings.read_text()
+    gate.settings.write_text(re.sub("http = .*", "stop_grace_s = 0.5", text))
+    words = ("-m", "tidegate", "serve", "--stdio", "--config", str(gate.settings))
+    peer = StdioPeer(MODERN, [sys.executable, *words], capabilities=TAKES_TASKS)
+    begin(peer.connect(), ENDLESS)
+    peer.close_input()
+    assert peer.process.wait(60) == 0
+    peer.close()
+    lines = [each for each in records(gate.state) if each.get("statement") == ENDLESS]
+    assert [(each["phase"], each["code"]) for each in lines] == [("outcome", "call.cancelled")]
 
 
 def test_a_server_that_stops_ends_what_goes_on_and_says_so(gate: Gate) -> None:

@@ -247,7 +247,10 @@ class LongCalls:
             return None
 
 
-NO_SUCH_CALL = "There is no such call of this caller, or it ended too long ago."
+NO_SUCH_CALL = (
+    "There is no such call of this caller, or it ended too long ago. Send the call again; if it may"
+    " have changed data, check the data first."
+)
 
 
 def elsewhere_words(record: TaskRecord) -> str:

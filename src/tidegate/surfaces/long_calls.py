@@ -30,5 +30,5 @@ async def resume(context: ToolContext, handle: str) -> ToolResult:
     id = handle.removeprefix(PREFIX)
     resumed = await context.context.resume(id)
     if resumed.lost:
-        raise TidegateError(Code.RESULT_GONE, resumed.lost, hint="Do what the message says.")
+        raise TidegateError(Code.RESULT_GONE, resumed.lost, hint="")  # the words say what to do
     return still_running(id) if resumed.result is None else resumed.result

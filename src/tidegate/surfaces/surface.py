@@ -233,6 +233,7 @@ class Surface:
         except TidegateError as error:
             if work.changed:
                 error.message = f"{error.message}. The change itself took effect"
+                error.hint = "Do not send it again."
             return self._refusal(error, tool_context)
         return _shown_outcome(outcome)
 

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import msgspec
 import pytest
+from msgspec import structs
 
 from support.surface_client import READER, Notes, Peer
 from tidegate.app import App
@@ -21,7 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.gateway.temporary_sources import check_allowed
 from tidegate.model.actors import Actor, Scope
-from tidegate.model.requests import OpenTemporary, Query
+from tidegate.model.requests import Basis, Call, OpenTemporary, Query, ReleaseResult
 from tidegate.model.results import Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
@@ -197,6 +198,24 @@ async def test_it_only_reads(tmp_path):
 
 
 @pytest.mark.needs("duckdb")
+async def test_what_was_read_is_given_out_though_its_source_ended_with_the_call(tmp_path):
+    async with opened(tmp_path) as app:
+        url = make(tmp_path / "listed" / "extra.db")
+
+        def call(request, source=None):
+            return app.gateway.handle(Call(READER, "s", "ask", request, source, session="one"))
+
+        await call(OpenTemporary(name="extra", url=url))
+        reply = await call(Query(Statement("SELECT id FROM t")), "extra")
+        basis = Basis(reply.source, reply.identity, reply.data_rules, "one")
+        app.gateway.end_session("one")
+        await call(ReleaseResult((basis,)))
+        saved = basis._replace(source=structs.replace(basis.source, temporary=False))
+        with pytest.raises(TidegateError) as caught:
+            await call(ReleaseResult((saved,)))
+        assert caught.value.code is Code.SOURCE_UNKNOWN
+
+
 async def test_the_file_of_a_source_is_refused_by_every_name(tmp_path):
     saved = make(tmp_path / "shop.db")
     listed = tmp_path / "folder"

@@ -21,7 +21,6 @@ from tidegate.protocol.long_calls import EXTENSION
 from tidegate.protocol.model import Context, RpcError, ToolResult
 from tidegate.protocol.request import McpRequest
 from tidegate.protocol.revisions import ALL
-from tidegate.protocol.session import Session
 from tidegate.protocol.tasks import Task, Tasks, TaskTimes
 from tidegate.protocol.transport import Answer, TransportContext
 from wire.everything import Everything
@@ -90,7 +89,7 @@ class Client:
         self.kernel = Kernel(Worker(work), settings, tasks=self.tasks)
         self.extensions: dict[str, Any] = {EXTENSION: {}} if tasks else {}
         self.running: set[asyncio.Task[Answer | None]] = set()
-        self.session: Session | None = None
+        self.leaves = False
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         early: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
@@ -101,6 +100,8 @@ class Client:
         }
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         transport = TransportContext(ADA, Listener(), early=early.set_result)
+        if self.leaves:
+            transport.cancellation.cancel("the client disconnected")
         call = asyncio.ensure_future(self.kernel.serve(json.dumps(message).encode(), transport))
         self.running.add(call)
         call.add_done_callback(self.running.discard)
@@ -221,6 +222,28 @@ async def test_a_call_that_waits_for_another_one_is_no_work_of_its_own() -> None
     may_end.set()
     assert text_of(await client.call(id=id)) == "done"
     await client.ended()
+
+
+async def test_a_result_that_its_client_left_before_it_got_it_waits_for_it() -> None:
+    began, may_end = 0, asyncio.Event()
+
+    async def work(context: Context, given: dict[str, Any]) -> ToolResult:
+        nonlocal began
+        began += 1
+        await may_end.wait()
+        return done()
+
+    client = Client(work, times=TaskTimes(0.01, 0.05, 3_600.0), tasks=False)
+    assert text_of(await client.call()).startswith("still running")
+    client.leaves = True
+    may_end.set()
+    await client.ended()
+    await client.call()
+    client.leaves = False
+    assert text_of(await client.call()) == "done"
+    assert began == 1
+    assert text_of(await client.call()) == "done"
+    assert began == 2, "its result was given out: this is another call"
 
 
 # What is asked
