@@ -37,13 +37,10 @@ def lost_words(record: TaskRecord) -> str:
     if record.status in ENDED:
         if record.changes:
             return (
-                "The call had ended, and its result was not kept when the server started again. If"
-                " it changed data, that change stands: check the data before you send it again."
+                "The call had ended, and its result is not kept any more. If it changed data, that"
+                " change stands: check the data before you send it again."
             )
-        return (
-            "The call had ended, and its result was not kept when the server started again. Send"
-            " the call again."
-        )
+        return "The call had ended, and its result is not kept any more. Send the call again."
     if record.waiting and not record.changes:
         return (
             "The server ended while the call waited for a person: nothing ran. Send the same call"

@@ -220,6 +220,7 @@ class LongCalls:
         finally:
             if not request.cancellation.cancelled:
                 self._forget_same(task)
+                task.given = True
 
     def _forget_same(self, task: Task) -> None:
         for key, same in list(self.same.items()):

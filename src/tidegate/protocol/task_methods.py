@@ -116,6 +116,7 @@ async def _detailed(
         return task_fields(task, calls.tasks.times.keep_s) | _asked(task)
     if outcome is None:
         return _lost(task.record, calls)
+    task.given = True
     try:
         result = await served.server.release(request, task, outcome)
     except RpcError as error:

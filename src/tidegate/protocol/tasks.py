@@ -88,6 +88,8 @@ class Task:
         self.work = work
         self.message = ""
         self.outcome: ToolResult | RpcError | None = None
+        self.given = False
+        """Whether a client has had the outcome: then it makes room first."""
         self.questions: dict[str, _Question] = {}
         self._cancellation = cancellation
         self._cancelled_by_client = False
@@ -325,9 +327,11 @@ class Tasks:
         return task.status in ENDED and task.record.updated_at < time.time() - self.times.keep_s
 
     def _make_room(self) -> None:
-        """Drop the oldest results beyond what may be kept."""
+        """Drop the results beyond what may be kept: first those that a client has had, and of these
+        and of the others first those that ended first."""
         self._forget_old()
         kept = [task for task in self._tasks.values() if task.outcome is not None]
+        kept.sort(key=lambda task: (not task.given, task.record.updated_at))
         size = sum(_size(task) for task in kept)
         count = len(kept)
         for task in kept:
@@ -339,7 +343,7 @@ class Tasks:
     def _forget_old(self) -> None:
         for id, task in list(self._tasks.items()):
             too_many = len(self._tasks) > MOST_KNOWN and task.status in ENDED
-            if too_many or self._is_old(task):
+            if (too_many and task.outcome is None) or self._is_old(task):
                 del self._tasks[id]
 
     def _write(self, record: TaskRecord) -> None:

@@ -1,21 +1,22 @@
-"""A call that becomes a task while it goes on: what is kept of it is what it does by then."""
+"""Calls that become tasks: what is kept of them, and whose results make room for others."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from support.eventually import PATIENCE_S, until
 from support.repeated_calls import NoSender
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.tasks import TaskRecord, lost_words
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Context, RevisionPolicy, Settings, ToolResult
-from tidegate.protocol.tasks import Tasks, TaskTimes
+from tidegate.protocol.tasks import MOST_KEPT, Task, Tasks, TaskTimes
 from tidegate.protocol.transport import Answer, TransportContext
 from wire.everything import Everything
 from wire.fixture_tools import said
@@ -91,3 +92,45 @@ def _frame(tool: str, capabilities: dict[str, Any]) -> bytes:
     params = {"name": tool, "arguments": {}, "_meta": meta}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return json.dumps(message).encode()
+
+
+class Owner(NamedTuple):
+    """A request whose call becomes a task."""
+
+    actor: Actor = ACTOR
+    cancellation: Cancellation = Cancellation()
+    work: None = None
+
+
+async def started(tasks: Tasks) -> Task:
+    task = await tasks.start(Owner(), "core", "query", waiting="", changes=False)
+    assert task is not None
+    return task
+
+
+def test_the_result_of_the_longest_call_is_not_the_first_to_make_room() -> None:
+    async def main() -> None:
+        tasks = Tasks(KeptRecords(), TaskTimes(1, 1, 3_600))
+        longest = await started(tasks)
+        for _ in range(MOST_KEPT):
+            tasks.settle(await started(tasks), said("short"))
+        tasks.settle(longest, said("long"))
+        await tasks.settled()
+        assert longest.outcome is not None
+
+    asyncio.run(main())
+
+
+def test_a_result_that_a_client_has_had_makes_room_first() -> None:
+    async def main() -> None:
+        tasks = Tasks(KeptRecords(), TaskTimes(1, 1, 3_600))
+        kept = [await started(tasks) for _ in range(2)]
+        for task in kept:
+            tasks.settle(task, said("first"))
+        kept[1].given = True
+        for _ in range(MOST_KEPT - 1):
+            tasks.settle(await started(tasks), said("later"))
+        await tasks.settled()
+        assert [task.outcome is not None for task in kept] == [True, False]
+
+    asyncio.run(main())
