@@ -134,14 +134,22 @@ def _is_run_by_pipx() -> bool:
 
 
 def kind_of(prefix: Path) -> Kind:
-    """How the environment at `prefix` was made."""
-    if any(_UV_CACHE.fullmatch(part) for part in prefix.parts):
+    """How the environment at `prefix` was made. That of a desktop client's bundle has a uv of the
+    client's own, and no program that a person could type: to them it is as with `uvx`."""
+    if any(_UV_CACHE.fullmatch(part) for part in prefix.parts) or _is_of_bundle(prefix):
         return "uvx"
     if (prefix / "uv-receipt.toml").is_file():
         return "uv tool"
     if "pipx" in prefix.parts or (prefix / "pipx_metadata.json").is_file():
         return "pipx" if prefix.parent.name == "venvs" else "pipx run"
     return "pip"
+
+
+def _is_of_bundle(prefix: Path) -> bool:
+    try:
+        return '"mcp_config"' in (prefix.parent / "manifest.json").read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 def add_command(extra: str) -> str:

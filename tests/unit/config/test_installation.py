@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -54,6 +55,12 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
 ) -> None:
     here = Installation(kind, tmp_path, extras=("duckdb",))
     assert here.add_command("postgres") == said
+
+
+def test_a_bundle_has_no_program_to_type(tmp_path: Path) -> None:
+    bundle = Path(__file__).parents[3] / "release" / "channels" / "bundle"
+    shutil.copy(bundle / "manifest.json", tmp_path)
+    assert kind_of(tmp_path / ".venv") == "uvx"
 
 
 @pytest.mark.parametrize(
