@@ -56,6 +56,7 @@ from tidegate.products.mysql.engine.url import Conninfo, parse_conninfo
 from tidegate.sql import dialects
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.finding import Refusal
+from tidegate.sql.fingerprint import fingerprint
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import STRING, lex
 
@@ -199,7 +200,7 @@ class MysqlEngine:
             running = await held.start(timeout_s, cancellation, writes=not reads)
         try:
             async with running as session:
-                session.needs_reset = session.needs_reset or not reads or trusts or _may_leave(text)
+                session.needs_reset = session.needs_reset or not reads or trusts or may_leave(text)
                 if held is not None:
                     await session.be_ready_in_block()
                 await session.run_as(permit.identity)
@@ -407,12 +408,16 @@ class MysqlEngine:
         return f"{self._started}.{counts}"
 
 
-def _may_leave(text: str) -> bool:
-    return _may_leave_kept(text) if len(text) <= _SHORT else bool(_MAY_LEAVE.search(text))
+def may_leave(text: str) -> bool:
+    """Whether a statement that reads could leave something on its session. Values do not count, so
+    that texts alike get one answer: a masked statement has hundreds of tokens."""
+    if len(text) > _SHORT:
+        return bool(_MAY_LEAVE.search(text))
+    return _kept_answer(fingerprint(text))
 
 
-@lru_cache(maxsize=1024)
-def _may_leave_kept(text: str) -> bool:
+def find_out_leaving(text: str) -> bool:
+    """`may_leave` of this very text."""
     if _MAY_LEAVE.search(text) is None:
         return False
     try:
@@ -421,6 +426,9 @@ def _may_leave_kept(text: str) -> bool:
         return True
     # Strings set nothing: a mask of mail addresses searches for `@` in each.
     return _MAY_LEAVE.search(" ".join([t.text for t in tokens if t.kind != STRING])) is not None
+
+
+_kept_answer = lru_cache(maxsize=1024)(find_out_leaving)
 
 
 async def _send(
