@@ -273,6 +273,27 @@ def test_after_a_restart_a_read_is_to_be_sent_again(
         assert "It had changed nothing: send the call again." in found["error"]["message"]
 
 
+@pytest.mark.parametrize("capabilities", [{}, TAKES_TASKS])
+def test_just_after_a_server_was_killed_the_call_is_not_said_to_be_lost(
+    gate: Gate, capabilities: Any
+) -> None:
+    gate.write(tasks="answer_s = 0.3\nafter_s = 0.2")
+    gate.start()
+    with gate.client(capabilities=capabilities) as peer:
+        params = {"name": "query", "arguments": {"sql": SLOW_UPDATE}}
+        reply = peer.request("tools/call", params).result
+        gate.kill()
+        gate.start()
+        if capabilities:
+            found = get(peer, reply["taskId"])
+            assert found["status"] == "working"
+            said = found["statusMessage"]
+        else:
+            handle = json.loads(reply["content"][0]["text"])["more"]
+            said = peer.call("more", {"handle": handle}).text
+        assert "Ask again in 30 s; until then do not send the call again." in said
+
+
 def test_after_a_restart_a_change_whose_outcome_is_unknown_is_not_said_to_have_failed(
     gate: Gate, alive_soon: Callable[[], None]
 ) -> None:
