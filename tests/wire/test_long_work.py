@@ -125,6 +125,23 @@ def test_a_long_approval_ends_well_in_a_client_that_gives_up_early(
     assert gate.names() == ["Köln", "Lviv"]
 
 
+def test_an_answer_after_the_call_stopped_waiting_counts_when_it_is_sent_again(gate: Gate) -> None:
+    gate.write(
+        'approval_for = "writes"', "answer_s = 0.3\nafter_s = 0.2", "[approvals]\nwait_s = 0.6"
+    )
+    gate.start()
+    with gate.client(capabilities={}) as peer:
+        assert "still running" in peer.call("query", {"sql": UPDATE}).text
+
+        def has_ended() -> bool:
+            with closing(sqlite3.connect(gate.state / "state.db")) as connection:
+                return connection.execute("SELECT status FROM tasks").fetchone() == ("completed",)
+
+        wait_until(has_ended, "the call stops waiting")
+        assert gate.run("approvals", "allow", gate.question()).status == 0
+        assert json.loads(resumed(peer, peer.call("query", {"sql": UPDATE})))["affected"] == 1
+
+
 @pytest.mark.parametrize("surface", ["workbench", "postgres"])
 @pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
 def test_other_surfaces_say_that_it_runs_and_the_same_call_waits(

@@ -169,6 +169,8 @@ class LongCalls:
         else:
             words = "The call was ended by the server" if _is_end(outcome) else "Internal error"
             self.tasks.settle(task, RpcError(INTERNAL_ERROR, words))
+        if task.work is not None and task.work.may_pass_now:
+            self._forget_same(task)  # sent again it is to find the answer, not that one is needed
 
     # Back to what goes on
 

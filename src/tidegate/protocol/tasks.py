@@ -66,6 +66,11 @@ class Work(Protocol):
         """Whether it failed, and what it did before stands, or that is not known."""
         ...
 
+    @property
+    def may_pass_now(self) -> bool:
+        """Whether it failed for want of a person's answer, which may be there by now."""
+        ...
+
     def ended(self) -> Work:
         """What is needed of it once the call has ended."""
         ...

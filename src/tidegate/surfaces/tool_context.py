@@ -83,6 +83,7 @@ class EndedWork(msgspec.Struct, frozen=True):
     basis: tuple[Basis, ...]
     changed: bool
     outcome_unknown: bool
+    may_pass_now: bool
 
     def ended(self) -> EndedWork:
         return self
@@ -187,10 +188,15 @@ class ToolContext(msgspec.Struct, eq=False):
         """Whether it failed, and what it did before stands, or that is not known."""
         return self.changed or self.failed_with in OUTCOME_UNKNOWN
 
+    @property
+    def may_pass_now(self) -> bool:
+        """Whether it failed for want of a person's answer, which may be there by now."""
+        return self.failed_with is Code.APPROVAL_NEEDED and not self.changed
+
     def ended(self) -> EndedWork:
         """What is needed of it once the call has ended."""
-        unknown = self.outcome_unknown
-        return EndedWork(self.tool, self.scope, self.basis, self.changed, unknown)
+        unknown, may_pass = self.outcome_unknown, self.may_pass_now
+        return EndedWork(self.tool, self.scope, self.basis, self.changed, unknown, may_pass)
 
     @property
     def can_ask(self) -> bool:

@@ -293,6 +293,7 @@ class StillAtWork:
     """What a server knows of a call that goes on (`protocol.tasks.Work`)."""
 
     outcome_unknown = False
+    may_pass_now = False
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -305,6 +306,7 @@ class Over:
     """The same of one that has ended."""
 
     outcome_unknown = False
+    may_pass_now = False
 
     def ended(self) -> Over:
         return self
