@@ -378,7 +378,8 @@ class TidegateError(Exception):
     `message` says what (one sentence, no secrets), `hint` what to do, `details` is JSON-able.
     A message that names a path of this machine has it in `details` too, under `path`. `call_id`
     finds the call in the records; it is empty for an error that the gate did not raise. `approved`:
-    a person had approved the call.
+    a person had approved the call. `under`: of a call that ran, its source, its identity there and
+    what was hidden from it (`model.requests.Basis`).
     """
 
     def __init__(
@@ -398,6 +399,7 @@ class TidegateError(Exception):
         self.details = details or {}
         self.call_id = ""
         self.approved = False
+        self.under: tuple[Any, Any, Any] | None = None
 
     @property
     def mapping(self) -> ErrorMapping:
@@ -439,6 +441,7 @@ class TidegateError(Exception):
             details=rest,
         )
         discreet.call_id, discreet.approved = self.call_id, self.approved
+        discreet.under = self.under
         return discreet
 
 

@@ -241,6 +241,17 @@ def test_a_mask_that_came_after_the_rows_withholds_them(gate: Gate) -> None:
         assert "result.gone" in text_of(found)
 
 
+def test_a_mask_that_came_after_an_error_withholds_what_it_quotes(gate: Gate) -> None:
+    gate.start()
+    with gate.client() as peer:
+        task = begin(peer, f"INSERT INTO towns SELECT 2, 'twin' WHERE ({A_SECOND}) > 0")
+        assert "towns.id" in text_of(ended(peer, task))
+        gate.write('approval_for = "nothing"\nmasks = [{ column = "towns.name" }]')
+        said = text_of(get(peer, task))
+    assert said.startswith("result.gone") and "towns.id" not in said
+    assert "took effect" not in said
+
+
 def test_a_change_whose_result_is_withheld_is_not_to_be_sent_again(gate: Gate) -> None:
     gate.write('approval_for = "writes"')
     gate.start()

@@ -113,6 +113,8 @@ class Gateway:
             )
         except TidegateError as error:
             error.call_id, error.approved = ctx.call_id, ctx.approval.granted
+            if ctx.intent_recorded:
+                error.under = ctx.source, ctx.identity, ctx.data_rules
             if error.code is Code.CALL_CANCELLED and call.cancellation.reason == OPERATOR:
                 error.message, error.hint = "An operator cancelled the call", BY_OPERATOR
             self._fault_log.note(error, ctx.source.name, ctx.call_id)

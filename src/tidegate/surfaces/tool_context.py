@@ -161,6 +161,8 @@ class ToolContext(msgspec.Struct, eq=False):
             reply = await self._send(call, asks=asks)
         except TidegateError as error:
             self.approved = self.approved or error.approved
+            if error.under is not None:  # the words of a database can quote a row
+                self.basis = (*self.basis, Basis(*error.under, call.session))
             raise
         self.approved = self.approved or reply.approved
         self.changed = self.changed or reply.changed
