@@ -11,6 +11,7 @@ from typing import Any
 
 from tidegate.cli.demo_mcp_client import DemoMcpClient
 from tidegate.cli.terminal import color, show
+from tidegate.config.installation import as_typed
 from tidegate.errors import Code, TidegateError
 from tidegate.product import DemoSource
 
@@ -56,7 +57,7 @@ class DemoSession:
         for name, other in self._others:
             self._expect(other.answer, self._ask("query", {"sql": other.query}, source=name))
         show(color("✓ the DELETE was refused and not a row is missing", "32"))
-        show("Next, with a database of yours: tidegate setup")
+        show(f"Next, with a database of yours: {as_typed('tidegate setup')}")
 
     def _ask(
         self,

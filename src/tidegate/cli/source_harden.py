@@ -78,15 +78,15 @@ async def print_script(app: App, arguments: argparse.Namespace) -> None:
     show("\n".join(plan.script))
     name = plan.source.name
     app.note("source.hardened", {"source": name, "account": plan.role})
-    print_status(f"nothing was changed yet. 1. Run what was printed: tidegate source harden {name}"
-                 " > reader.sql, then the database's own client as an administrator")  # fmt: skip
+    print_status(f"nothing was changed yet. 1. Run what was printed: `tidegate source harden {name}"
+                 " > reader.sql`, then the database's own client as an administrator")  # fmt: skip
     if plan.password is None:
-        print_status(f"2. check it: tidegate source test {name}")
+        print_status(f"2. check it: `tidegate source test {name}`")
         return
     print_status(
-        f"2. give the source its new account: tidegate source update {name} --url '{plan.url}'"
+        f"2. give the source its new account: `tidegate source update {name} --url '{plan.url}'`"
     )
-    print_status(f"3. check it: tidegate source test {name}")
+    print_status(f"3. check it: `tidegate source test {name}`")
 
 
 def apply_script(arguments: argparse.Namespace) -> None:

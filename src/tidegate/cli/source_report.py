@@ -11,6 +11,7 @@ from tidegate.cli.local_actor import ask
 from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_functions import unmatched_functions
 from tidegate.cli.terminal import show, show_json
+from tidegate.config.installation import as_typed
 from tidegate.engines.common.url import FOLDER_SCHEME
 from tidegate.engines.registry import entry_of
 from tidegate.model.replies import ConnectionState
@@ -63,7 +64,7 @@ def show_report(report: dict[str, Any], *, as_json: bool) -> None:
         if warning not in known:
             show(f"{'warning':<15} {warning}")
     for risk in report["risks"]:
-        show(f"{'risk':<15} {risk['could']}; to do: {risk['remedy']}")
+        show(f"{'risk':<15} {risk['could']}; to do: {as_typed(risk['remedy'])}")
 
 
 def _trivial_query(source: Source) -> str:

@@ -61,7 +61,7 @@ async def check_table(handle: Handle, table: str) -> list[Finding]:
         findings.append(
             Finding(
                 *("note", target.table.name, "there is no column of vectors"),
-                f"Fill one: tidegate embed SOURCE {target.table.name} {text}",
+                f"Fill one: `tidegate embed SOURCE {target.table.name} {text}`",
             )
         )
     for column in target.vectors:
@@ -102,7 +102,7 @@ async def _check_model(handle: Handle, target: Target, column: VectorColumn) -> 
                 f"its vectors have {dimensions} dimensions, and those of {made.model} have"
                 f" {made.dimensions}",
                 "Configure the model that made them (`embeddings.columns`), or embed again with"
-                " tidegate embed --replace.",
+                " `tidegate embed --replace`.",
             )
         ]
     if column.text is None or not vectors or shown == ("model",) or column.kind == "bit":
@@ -123,7 +123,7 @@ async def _check_model(handle: Handle, target: Target, column: VectorColumn) -> 
                 f"{made.model} makes other vectors of its texts (cosine {lowest:.2f} for one of"
                 f" {len(likeness)})",
                 "The vectors are of another model, or the texts have changed: configure the model"
-                " that made them, or run tidegate embed.",
+                " that made them, or run `tidegate embed`.",
             )
         ]
     return [Finding("ok", name, f"{made.model} made its vectors (cosine {lowest:.2f} or more)")]

@@ -24,6 +24,7 @@ from tidegate.cli.listing import chosen
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import color, print_status, show, show_json, show_table, uses_color
+from tidegate.config.installation import as_typed
 from tidegate.errors import TidegateError
 from tidegate.store.records import PendingApproval
 
@@ -119,7 +120,8 @@ def _show(app: App, arguments: argparse.Namespace) -> None:
     show(f"Asked:     {_moment(question.asked_at)}, by {_calls(question.askers)}")
     show(describe(question))
     if question.state == "pending":
-        show(f"Answer:    tidegate approvals allow {question.id}, or deny {question.id}")
+        allow = as_typed(f"tidegate approvals allow {question.id}")
+        show(f"Answer:    {allow}, or deny {question.id}")
 
 
 def _allow(app: App, arguments: argparse.Namespace) -> None:

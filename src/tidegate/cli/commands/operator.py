@@ -11,6 +11,7 @@ from tidegate.cli.consent import read_new_passphrase, require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_query, load_for_state
 from tidegate.cli.terminal import print_status, show, show_json, show_table
+from tidegate.config.installation import as_typed
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import roles_text
 from tidegate.model.actors import Role, RoleGrant
@@ -62,7 +63,8 @@ def _add(app: App, arguments: argparse.Namespace) -> None:
     roles = _roles(app, arguments, "admin" if first else "approver")
     _add_operator(app, arguments.name, roles, arguments, arguments.new_passphrase_file)
     print_status(f"added {arguments.name}: {roles_text(roles)}")
-    show(f"Next: tidegate console --operator {_quoted(arguments.name)}")
+    console = as_typed(f"tidegate console --operator {_quoted(arguments.name)}")
+    show(f"Next: {console}")
 
 
 def _set_roles(app: App, arguments: argparse.Namespace) -> None:

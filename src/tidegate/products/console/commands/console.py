@@ -83,8 +83,8 @@ def _first_operator(app: App, arguments: argparse.Namespace) -> str:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "There is no operator yet, and standard input is no terminal on which to ask for one.",
-            hint="Run it in a terminal, or add one: tidegate operator add NAME"
-            " --new-passphrase-file FILE.",
+            hint="Run it in a terminal, or add one: `tidegate operator add NAME"
+            " --new-passphrase-file FILE`.",
         )
     print_status("The console is for people with an account. The first one is an admin.")
     name = ask_line("Your name", getpass.getuser())
