@@ -28,6 +28,9 @@ REVIEWED = {
         " cli/commands/serve.py cli/commands/webhook.py cli/settings.py config/model.py errors.py"
         " identity/operators.py serve/status.py approvals/place.py workspace/workspace.py",
     ),
+    "a server's entry has the address of its console, by which the command finds it": (
+        "console", "serve/lifecycle.py serve/running_servers.py",
+    ),
     "where there is no source, a person is sent to the console, which says how to add one": (
         "console", "cli/first_source.py surfaces/core/__init__.py",
     ),
