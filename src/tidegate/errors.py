@@ -304,7 +304,7 @@ ERRORS: dict[Code, ErrorMapping] = {
         -32000, 403, "28000", 77, "Remove the file and start `tidegate serve` again."
     ),
     Code.BRIDGE_NO_SERVER: ErrorMapping(
-        -32000, 503, "08001", 69, "Run `tidegate serve --http` to see why."
+        -32000, 503, "08001", 69, "Run `tidegate serve --http 127.0.0.1:8765` to see why."
     ),
     Code.BRIDGE_OUTCOME: ErrorMapping(
         -32000, 502, "08007", 75, "Check whether it took effect before you send it again."

@@ -183,7 +183,8 @@ def test_a_new_kind_of_source_has_the_entry_written_again_with_its_extra(
     agreed = ("--passphrase-file", phrase)
     assert account.set_up(way, str(tmp_path / "shop.db"), state, *agreed) == []
     told = account.run(*WAYS[way], "stop", state=tmp_path / "state-none").stderr
-    assert f"`{' '.join(WAYS[way])} serve --http`" in told  # there is no other program to type
+    program = " ".join(WAYS[way])  # there is no other program to type
+    assert f"`{program} serve --http 127.0.0.1:8765`" in told
     assert "[" not in " ".join(account.entry["args"])
 
     folder = f"files://{tmp_path / 'files'}"

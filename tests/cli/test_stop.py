@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from support.command_line import Serving, serving
+from support.command_line import Serving, serving, tidegate
 from support.eventually import PATIENCE_S, wait_until
+from tidegate.cli.parser import build
+from tidegate.errors import ERRORS, Code
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 BRIEF = (
@@ -189,3 +191,9 @@ def test_c8_stdio_and_http_are_served_by_one_process(state: Path) -> None:
         assert server.process.wait(PATIENCE_S) == 0
         server.process.stdin = None
     assert names(state).count("server.started") == names(state).count("server.stopped") == 1
+
+
+def test_without_a_server_the_command_that_starts_one_is_whole(tmp_path: Path) -> None:
+    for told in (tidegate("stop", state=tmp_path).err, ERRORS[Code.BRIDGE_NO_SERVER].hint):
+        words = told.partition("`tidegate ")[2].partition("`")[0].split()
+        assert build(words).parse_args(words).http, told

@@ -71,7 +71,8 @@ def no_server(directory: Path) -> TidegateError:
     return TidegateError(
         Code.BRIDGE_NO_SERVER,
         f"No server runs for the state directory `{directory}`.",
-        hint="A bridge starts one when it needs it; `tidegate serve --http` does at once.",
+        hint="A bridge starts one when it needs it; `tidegate serve --http 127.0.0.1:8765` does"
+        " at once.",
         details={"path": str(directory)},
     )
 
