@@ -28,6 +28,7 @@ NAMED_BY_AN_OPERATOR = {
     "products/cloud/login/token_requests.py": "logins of a cloud source",
     "products/pgedge/settings.py": "the model provider of `llm`, off without a key",
     "search/embeddings/providers.py": "the provider of `embeddings`, off without a key",
+    "webhook/chat.py": "the name of a form in messages to the operator's own chat; no one asks it",
 }
 """Modules with the address of a server of others, and what a person does who has it asked."""
 

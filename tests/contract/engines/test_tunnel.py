@@ -139,12 +139,15 @@ async def test_a_tunnel_that_was_cut_is_opened_again_for_the_next_call(sshd, cas
         count = case.spelling.count.format(name="items")
         for _ in range(2):
             sshd.cut()
-            try:
-                answer = await case.ask(engine, count)
-            except TidegateError as error:  # the end of the line was not yet seen
-                assert error.code is Code.SOURCE_UNREACHABLE
-                answer = await case.ask(engine, count)
-            assert answer == [(10,)]
+            for attempt in range(3):
+                try:
+                    answer = await case.ask(engine, count)
+                except TidegateError as error:  # the end of the line, or of the tunnel, is not seen
+                    assert error.code is Code.SOURCE_UNREACHABLE
+                    assert attempt < 2
+                else:
+                    assert answer == [(10,)]
+                    break
 
 
 async def test_a_statement_whose_tunnel_is_cut_ends_in_a_coded_error_and_ran_once(sshd, case):

@@ -55,6 +55,7 @@ ROWS = (
     Row("POST", "tabs/reopen", {}, OK, NOT_THERE),
     Row("POST", "judge", TEXT, OK, NO_ROLE),
     Row("POST", "complete", {**TEXT, "at": 7}, OK, NO_ROLE),
+    Row("POST", "format", TEXT, OK, NO_ROLE),
     Row("POST", "explain", TEXT, OK, NO_ROLE),
     Row("GET", "runs?tab=t", None, OK, OK),  # one's own
     Row("POST", "runs", TEXT, OK, NO_ROLE),

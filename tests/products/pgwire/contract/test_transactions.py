@@ -563,6 +563,8 @@ def gone(connection: psycopg.Connection[Any]) -> bool:
         connection.rollback()
     except psycopg.OperationalError:
         return True
+    except psycopg.InternalError:
+        return connection.closed  # the end came together with the reply to ROLLBACK
     return False
 
 
