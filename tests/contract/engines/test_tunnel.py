@@ -351,6 +351,31 @@ async def test_what_was_sent_before_the_line_ended_still_comes_through():
         await relay.close()
 
 
+async def test_a_connection_that_is_dropped_before_it_is_carried_is_closed():
+    async def dial():
+        raise OSError("never")
+
+    relay = PortForwarder(dial)
+    await relay.start()
+    accepted: list[asyncio.StreamWriter] = []
+    accept = relay._accept
+
+    def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        accept(reader, writer)
+        for task in relay._carried:
+            task.cancel()
+
+    server = await asyncio.start_server(note, "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    assert await reader.read() == b""
+    assert accepted[0].is_closing()
+    writer.close()
+    await writer.wait_closed()
+    server.close()
+    await relay.close()
+
+
 @pytest.mark.parametrize(
     ("options", "part"),
     [

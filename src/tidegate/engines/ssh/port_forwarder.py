@@ -53,7 +53,12 @@ class PortForwarder:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(self._carry(reader, writer))
         self._carried.add(task)
-        task.add_done_callback(self._carried.discard)
+
+        def end(_: asyncio.Task[None]) -> None:
+            self._carried.discard(task)
+            writer.close()  # a task that is cancelled before it begins does not do it
+
+        task.add_done_callback(end)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writers = [writer]
