@@ -5,16 +5,8 @@ from __future__ import annotations
 
 import pytest
 from bench.__main__ import chosen_workloads, needs_servers
-from bench.report import render
 
-RESULTS = {
-    "date": "a day",
-    "machine": "a machine",
-    "versions": {},
-    "loads": {},
-    "failures": {},
-    "rounds": 1,
-}
+from support.bench_report import shown
 
 
 def test_workloads_are_chosen_by_the_beginnings_of_their_names() -> None:
@@ -36,8 +28,8 @@ def test_servers_are_started_for_what_measures_them() -> None:
 
 
 def test_a_partial_report_has_no_aims_of_what_was_not_measured() -> None:
-    whole = render({**RESULTS, "workloads": {}})
+    whole = shown({})
     assert "not measured" in whole
-    part = render({**RESULTS, "workloads": {}, "partial": True})
+    part = shown({}, partial=True)
     assert "not measured" not in part
     assert "## Aims" not in part

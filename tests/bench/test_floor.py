@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from bench.mcp import StdioSpeaker
 from bench.process import Process
-from bench.report import render
 
 from bench import data, servers, workloads
+from support.bench_report import shown
 
 EFFORT = workloads.Effort(rounds=1, seconds=0.05, starts=1, memory_calls=0, memory_seconds=1)
 
@@ -40,16 +40,11 @@ def test_the_floor_is_measured_over_http(shop: Path) -> None:
         assert row["cpu_per_call"] > 0
         assert row["rss"] > 1_000_000
     assert floor.process.popen.poll() is not None
-    text = render(
-        {
-            "workloads": results,
-            "date": "a day",
-            "machine": "a machine",
-            "versions": {"floor": "1"},
-            "loads": {"point-fresh": (0.0, 1.0)},
-            "failures": {"tokens": "no answer"},
-            "rounds": 1,
-        }
+    text = shown(
+        results,
+        versions={"floor": "1"},
+        loads={"point-fresh": (0.0, 1.0)},
+        failures={"tokens": "no answer"},
     )
     assert "| floor |" in text
     assert "not measured" in text

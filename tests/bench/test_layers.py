@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from bench.figures import increments
-from bench.report import render
 
 from bench import engines, grounds, layers, streaming, workloads
+from support.bench_report import shown
 from tidegate.gateway import steps
 
 EFFORT = workloads.Effort(rounds=1, seconds=0.02, starts=1, memory_calls=0, memory_seconds=1)
@@ -33,20 +33,6 @@ def only_sqlite(monkeypatch: pytest.MonkeyPatch, module: object) -> None:
         yield "MariaDB: not here"
 
     monkeypatch.setattr(module, "grounds", some)
-
-
-def shown(**workloads_done: workloads.Rows) -> str:
-    return render(
-        {
-            "workloads": workloads_done,
-            "date": "a day",
-            "machine": "a machine",
-            "versions": {},
-            "loads": {},
-            "failures": {},
-            "rounds": 1,
-        }
-    )
 
 
 def test_what_the_stages_add_is_the_whole() -> None:
@@ -87,7 +73,7 @@ def test_every_layer_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> N
     (row,) = rows["SQLite"]
     assert all(row[f"{stage} cpu"] > 0 for stage in layers.STAGES)
     assert min(row["a mask, a new literal cpu"], row["a mask cpu"]) > 0
-    text = shown(layers=rows)
+    text = shown({"layers": rows})
     assert "| database's opinion |" in text
     assert "MariaDB: not here" in text
 
@@ -103,7 +89,7 @@ def test_an_engine_is_measured_beside_its_driver_and_shown(monkeypatch: pytest.M
         f"{who} {what}" for who in engines.CONTESTANTS for what in ("cpu", "wall")
     }
     assert min(row.values()) > 0
-    text = shown(engines=rows)
+    text = shown({"engines": rows})
     assert "| SQLite, point query |" in text
     assert "| SQLite, schema of 3 tables |" in text
 

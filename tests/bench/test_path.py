@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from bench.path import FIGURES, PACKAGE, Entry, Recorder, figures, middle
-from bench.report import render
 
 from bench import grounds, path, workloads
+from support.bench_report import shown
 
 EFFORT = workloads.Effort(rounds=1, seconds=0.02, starts=1, memory_calls=0, memory_seconds=1)
 ONE = """
@@ -117,17 +117,7 @@ def test_the_way_through_the_package_is_counted_and_shown(
     assert warm.keys() == set(FIGURES)
     assert 10 < warm["files"] <= warm["functions"] <= warm["calls"]
     assert warm["calls"] < literal["calls"] < shape["calls"]
-    text = render(
-        {
-            "workloads": {"path": rows},
-            "date": "a day",
-            "machine": "a machine",
-            "versions": {},
-            "loads": {},
-            "failures": {},
-            "rounds": 1,
-        }
-    )
+    text = shown({"path": rows})
     assert "| SQLite, warm |" in text
     assert "| PostgreSQL: not here |" in text
 

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from bench.mcp import StdioSpeaker
 from bench.process import Process
-from bench.report import POINT_TITLES, render
+from bench.report import POINT_TITLES
 
 from bench import data, grounds, points, servers, workloads
+from support.bench_report import shown
 
 EFFORT = workloads.Effort(rounds=1, seconds=0.05, starts=1, memory_calls=0, memory_seconds=1)
 
@@ -95,17 +96,7 @@ def test_the_floor_on_duckdb_is_measured_and_shown(tmp_path: Path) -> None:
         speaker = StdioSpeaker(process)
         answer = speaker.ask("query", {"sql": data.point(data.WARM_ID)})
     assert data.point_marker(data.WARM_ID) in answer
-    text = render(
-        {
-            "workloads": {"point-duckdb-fresh": rows, "point-mariadb-fresh": {"not here": []}},
-            "date": "a day",
-            "machine": "a machine",
-            "versions": {},
-            "loads": {},
-            "failures": {},
-            "rounds": 1,
-        }
-    )
+    text = shown({"point-duckdb-fresh": rows, "point-mariadb-fresh": {"not here": []}})
     assert "## Point query on DuckDB, a new literal" in text
     assert "| floor |" in text
     assert "| not here |" in text

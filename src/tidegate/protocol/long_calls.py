@@ -258,7 +258,7 @@ NO_SUCH_CALL = (
 
 def elsewhere_words(record: TaskRecord) -> str:
     """What to say of a task that this process does not have."""
-    if is_open(record.status, record.alive_until):
+    if is_open(record):
         return (
             "The call goes on in another process of this server, which alone has its result, or"
             f" that process has just ended. Ask again in {ALIVE_S:.0f} s; until then do not send"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tidegate.protocol import headers
+from tidegate.protocol import headers, render
 from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import Message, encode
 from tidegate.protocol.request import InputRequired, McpRequest
@@ -42,13 +42,10 @@ class MultiRoundTrip:
         state = self._seal.seal(
             _binding(message, params, request), tuple(required.asks), request.answers
         )
-        asks = {
-            key: {"method": ask.method, "params": ask.params} for key, ask in required.asks.items()
-        }
         return encode(
             {
                 "resultType": "input_required",
-                "inputRequests": asks,
+                "inputRequests": render.input_requests(required.asks),
                 "requestState": state,
                 "_meta": msgspec.Raw(server_meta),
             }

@@ -10,6 +10,7 @@ from typing import Any
 
 from tidegate.protocol.jsonrpc import encode, quote
 from tidegate.protocol.model import (
+    Ask,
     Completion,
     Content,
     Prompt,
@@ -131,6 +132,11 @@ def modern_result(fields: Mapping[str, Any], server_meta: bytes) -> bytes:
         b'{"resultType":"complete",' + inner + (b"," if inner else b"") + b'"_meta":'
         + server_meta + b"}"
     )  # fmt: skip
+
+
+def input_requests(asks: Mapping[str, Ask]) -> dict[str, Any]:
+    """What is asked of a client, by its keys."""
+    return {key: {"method": ask.method, "params": ask.params} for key, ask in asks.items()}
 
 
 def resource_contents(values: Iterable[ResourceText]) -> list[dict[str, Any]]:

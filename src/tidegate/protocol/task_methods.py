@@ -39,39 +39,40 @@ from tidegate.protocol.tasks import Task, is_open
 async def get_task(served: ServedServer, request: McpRequest, params: p.TaskId) -> bytes:
     """The state of a task, with its questions, or with its outcome once it has ended."""
     calls = _calls(served, request)
-    task = calls.tasks.find(params.task_id, request.actor)
-    if task is None:
-        record = await calls.tasks.find_record(params.task_id, request.actor)
-        if record is None:
-            raise _unknown()
-        return render.modern_result(_lost(record, calls), served.server_meta)
-    return render.modern_result(await _detailed(served, calls, request, task), served.server_meta)
+    task = await _find(calls, request, params.task_id)
+    if isinstance(task, TaskRecord):
+        fields = _lost(task, calls)
+    else:
+        fields = await _detailed(served, calls, request, task)
+    return render.modern_result(fields, served.server_meta)
 
 
 async def update_task(served: ServedServer, request: McpRequest, params: p.UpdateTask) -> bytes:
     """Take answers to what a task asks."""
-    calls = _calls(served, request)
-    task = calls.tasks.find(params.task_id, request.actor)
-    if task is not None:
+    task = await _find(_calls(served, request), request, params.task_id)
+    if isinstance(task, Task):
         task.take_answers(params.input_responses or {})
-    elif await calls.tasks.find_record(params.task_id, request.actor) is None:
-        raise _unknown()
     return render.modern_result({}, served.server_meta)
 
 
 async def cancel_task(served: ServedServer, request: McpRequest, params: p.TaskId) -> bytes:
     """End a task; one that has ended stays as it is."""
-    calls = _calls(served, request)
-    task = calls.tasks.find(params.task_id, request.actor)
-    if task is not None:
+    task = await _find(_calls(served, request), request, params.task_id)
+    if isinstance(task, Task):
         task.cancel()
-        return render.modern_result({}, served.server_meta)
-    record = await calls.tasks.find_record(params.task_id, request.actor)
-    if record is None:
-        raise _unknown()
-    if is_open(record.status, record.alive_until):
-        raise RpcError(INTERNAL_ERROR, elsewhere_words(record))
+    elif is_open(task):
+        raise RpcError(INTERNAL_ERROR, elsewhere_words(task))
     return render.modern_result({}, served.server_meta)
+
+
+async def _find(calls: LongCalls, request: McpRequest, id: str) -> Task | TaskRecord:
+    """The caller's task, or what the state knows of one that another process has or had. Raises:
+    RpcError INVALID_PARAMS if there is none, and as the state."""
+    found = calls.tasks.find(id, request.actor)
+    found = found or await calls.tasks.find_record(id, request.actor)
+    if found is None:
+        raise RpcError(INVALID_PARAMS, "Invalid params: there is no such task of this caller")
+    return found
 
 
 def follow_tasks(
@@ -111,18 +112,16 @@ def follow_tasks(
 async def _detailed(
     served: ServedServer, calls: LongCalls, request: McpRequest, task: Task
 ) -> dict[str, Any]:
-    outcome = task.outcome
+    outcome, fields = task.outcome, task_fields(task, calls.tasks.times.keep_s)
     if task.status == "cancelled" or task.status not in ENDED:
-        return task_fields(task, calls.tasks.times.keep_s) | _asked(task)
+        return fields | _asked(task)
     if outcome is None:
         return _lost(task.record, calls)
     task.given = True
     try:
         result = await served.server.release(request, task, outcome)
     except RpcError as error:
-        fields = task_fields(task, calls.tasks.times.keep_s)
         return {**fields, "status": "failed", "error": _error(error)}
-    fields = task_fields(task, calls.tasks.times.keep_s)
     return {**fields, "result": msgspec.Raw(_shown(result, request))}
 
 
@@ -133,18 +132,14 @@ def _shown(result: ToolResult, request: McpRequest) -> bytes:
 def _asked(task: Task) -> dict[str, Any]:
     if not task.questions:
         return {}
-    return {
-        "inputRequests": {
-            key: {"method": question.ask.method, "params": question.ask.params}
-            for key, question in task.questions.items()
-        }
-    }
+    asks = {key: question.ask for key, question in task.questions.items()}
+    return {"inputRequests": render.input_requests(asks)}
 
 
 def _lost(record: TaskRecord, calls: LongCalls) -> dict[str, Any]:
     """A task whose outcome this process does not have."""
     words, keep_s = elsewhere_words(record), calls.tasks.times.keep_s
-    if is_open(record.status, record.alive_until):
+    if is_open(record):
         return record_fields(record, keep_s, words)
     if record.status == "cancelled":
         return record_fields(record, keep_s)
@@ -172,7 +167,3 @@ def _calls(served: ServedServer, request: McpRequest) -> LongCalls:
             status=400,
         )
     return calls
-
-
-def _unknown() -> RpcError:
-    return RpcError(INVALID_PARAMS, "Invalid params: there is no such task of this caller")

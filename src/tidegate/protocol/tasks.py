@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -354,14 +355,19 @@ class Tasks:
     def _write(self, record: TaskRecord) -> None:
         """Keep what became of a task; if that fails, the state says less than is true, never
         more."""
+        update = partial(self._records.update, record)
+        self._in_background(update, "what became of a task is not kept: %s")
 
-        async def write() -> None:
+    def _in_background(self, write: Callable[[], None], complaint: str) -> None:
+        """Write to the state without waiting; `settled` waits."""
+
+        async def work() -> None:
             try:
-                await asyncio.to_thread(self._records.update, record)
+                await asyncio.to_thread(write)
             except Exception as error:  # noqa: BLE001  there is no caller to tell
-                logger.warning("what became of a task is not kept: %s", error)
+                logger.warning(complaint, error)
 
-        writing = asyncio.get_running_loop().create_task(write())
+        writing = asyncio.get_running_loop().create_task(work())
         self._writes.add(writing)
         writing.add_done_callback(self._writes.discard)
 
@@ -375,16 +381,10 @@ class Tasks:
         if all(task.status in ENDED for task in self._tasks.values()):
             return
 
-        async def renew() -> None:
-            try:
-                until = time.time() + ALIVE_S
-                await asyncio.to_thread(self._records.renew, self._server, until)
-            except Exception as error:  # noqa: BLE001  it is tried again
-                logger.warning("the state does not take that tasks go on: %s", error)
+        def renew() -> None:
+            self._records.renew(self._server, time.time() + ALIVE_S)
 
-        writing = asyncio.get_running_loop().create_task(renew())
-        self._writes.add(writing)
-        writing.add_done_callback(self._writes.discard)
+        self._in_background(renew, "the state does not take that tasks go on: %s")
         self._renew_in_time()
 
 
@@ -407,6 +407,6 @@ def _size(task: Task) -> int:
     return shown + len(outcome.body or b"")
 
 
-def is_open(status: TaskStatus, alive_until: float) -> bool:
+def is_open(record: TaskRecord) -> bool:
     """Whether a task of another process may still go on."""
-    return status not in ENDED and time.time() < alive_until
+    return record.status not in ENDED and time.time() < record.alive_until

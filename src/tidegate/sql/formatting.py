@@ -49,20 +49,20 @@ def format_text(text: str, dialect: str) -> str:
     if any(kind == "plain" for kind, _ in parts):
         return text
     formatted = _Layout(_pieces(parts)).text()
-    return formatted if _is_same(text, formatted, dialect) else text
+    return formatted if _is_same(text, parts, formatted, dialect) else text
 
 
-def _is_same(text: str, formatted: str, dialect: str) -> bool:
+def _is_same(text: str, parts: list[Part], formatted: str, dialect: str) -> bool:
     rules = find(dialect).lexical_rules
     before, after = lex(text, rules), lex(formatted, rules)
     if [token[:3] for token in before] != [token[:3] for token in after]:
         return False
-    return _written(text, dialect) == _written(formatted, dialect)
+    return _written(parts) == _written(highlight(formatted, dialect))
 
 
-def _written(text: str, dialect: str) -> list[Part]:
-    """The parts of a text but the blank ones; the lines of a comment have no blank ends."""
-    return [(kind, part.rstrip()) for kind, part in highlight(text, dialect) if kind != "space"]
+def _written(parts: list[Part]) -> list[Part]:
+    """The parts but the blank ones; the lines of a comment have no blank ends."""
+    return [(kind, part.rstrip()) for kind, part in parts if kind != "space"]
 
 
 def _pieces(parts: list[Part]) -> list[_Piece]:

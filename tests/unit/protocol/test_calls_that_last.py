@@ -130,14 +130,15 @@ def text_of(result: dict[str, Any]) -> str:
 # What is kept in the state is true when its client learns of the task
 
 
-async def test_a_change_that_began_while_the_task_was_being_kept_is_kept_too() -> None:
+async def record_of(meanwhile: Callable[[Context], Awaitable[None]], waits_for: str) -> TaskRecord:
+    """What is kept of a call that waits, and does something while its task is being kept."""
     records, may_end = SlowRecords(), asyncio.Event()
 
     async def work(context: Context, given: dict[str, Any]) -> ToolResult:
-        waiting = asyncio.ensure_future(context.begin_wait(""))
+        waiting = asyncio.ensure_future(context.begin_wait(waits_for))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        await context.note_change()
+        await meanwhile(context)
         records.may_add.set()
         await waiting
         await may_end.wait()
@@ -146,30 +147,20 @@ async def test_a_change_that_began_while_the_task_was_being_kept_is_kept_too() -
     client = Client(work, records, tasks=True)
     created = await client.call()
     record = records.records[created["taskId"]]
-    assert record.changes
-    assert "not known whether it changed" in lost_words(record)
     may_end.set()
     await client.ended()
+    return record
+
+
+async def test_a_change_that_began_while_the_task_was_being_kept_is_kept_too() -> None:
+    record = await record_of(lambda context: context.note_change(), "")
+    assert record.changes
+    assert "not known whether it changed" in lost_words(record)
 
 
 async def test_a_wait_that_ended_while_the_task_was_being_kept_is_over() -> None:
-    records, may_end = SlowRecords(), asyncio.Event()
-
-    async def work(context: Context, given: dict[str, Any]) -> ToolResult:
-        waiting = asyncio.ensure_future(context.begin_wait("It waits for ada"))
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        await context.end_wait()
-        records.may_add.set()
-        await waiting
-        await may_end.wait()
-        return done()
-
-    client = Client(work, records, tasks=True)
-    created = await client.call()
-    assert not records.records[created["taskId"]].waiting
-    may_end.set()
-    await client.ended()
+    record = await record_of(lambda context: context.end_wait(), "It waits for ada")
+    assert not record.waiting
 
 
 def test_a_call_that_changed_data_and_then_waited_is_not_said_to_have_run_nothing() -> None:
