@@ -160,6 +160,10 @@ def _make_certificate(directory: Path) -> None:
         os.chown(directory / "key.pem", NOBODY, NOBODY)
 
 
+SMALL = "--innodb-buffer-pool-size=32M --innodb-log-file-size=16M"
+"""Its log would take 96 MB of the memory that all servers of the tests share."""
+
+
 class _Keeper(Keeper):
     def __init__(self, *, tls: bool) -> None:
         super().__init__("my")
@@ -175,7 +179,8 @@ class _Keeper(Keeper):
             )
         self.run(
             *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
-            "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve".split()
+            "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve "
+            f"{SMALL}".split()
         )
 
     def command(self) -> list[str]:
@@ -185,8 +190,7 @@ class _Keeper(Keeper):
             f"--no-defaults --datadir={self.directory}/data --port={self.port} --socket={path} "
             f"--bind-address=127.0.0.1 --skip-name-resolve --skip-log-bin "
             f"--tmpdir={self.directory} --pid-file={self.directory}/pid "
-            "--innodb-buffer-pool-size=32M --max-connections=100 "
-            "--innodb-flush-log-at-trx-commit=2 --innodb-log-file-size=16M "
+            f"{SMALL} --max-connections=100 --innodb-flush-log-at-trx-commit=2 "
             f"--key-buffer-size=1M --aria-pagecache-buffer-size=8M --secure-file-priv="
         )
         return [str(_program("mariadbd")), *options.split(), *self.more]

@@ -42,7 +42,11 @@ class KeptServer:
             text=True,
         )
         assert self._keeper.stdout is not None
-        ready = json.loads(self._keeper.stdout.readline())
+        line = self._keeper.stdout.readline()
+        if not line:
+            self.close()
+            raise RuntimeError(f"{script} did not start its server: its reason stands above")
+        ready = json.loads(line)
         self.directory = Path(ready["directory"])
         self.port: int = ready["port"]
 
@@ -104,16 +108,19 @@ class Keeper:
             os.chown(path, NOBODY, NOBODY)
 
     def run(self, *command: str) -> None:
-        """Run a program to its end, as the one who runs the server."""
-        subprocess.run(
+        """Run a program to its end, as the one who runs the server. What it prints is shown if it
+        fails."""
+        ended = subprocess.run(
             command,
             cwd=self.directory,
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             env=_environment(),
             **drop_rights(),
         )
+        if ended.returncode:
+            raise SystemExit(f"{command[0]}: {ended.returncode}\n{ended.stdout.decode()}")
 
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:

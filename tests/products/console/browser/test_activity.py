@@ -206,6 +206,7 @@ def test_keys_go_through_the_lines_and_the_panel_shows_all_of_one(
     page.keyboard.press("u")
     page.get_by_role("dialog").get_by_role("button", name="Put these rows back").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
+    site.await_post("changes/change-1/undo")
     assert site.posted("changes/change-1/undo") == [{}]
     page.keyboard.press("j")
     expect(panel).to_contain_text("policy.read_only")
@@ -255,4 +256,5 @@ def test_a_grant_is_ended_from_the_list_of_grants(window: Window, site: Site, ur
     page = window.tab(f"{url}#/access")
     page.get_by_role("button", name="End the grant").click()
     expect(page.locator("#said")).to_have_text("The grant has ended.")
+    site.await_post("inbox/ask-9/revoke")
     assert site.posted("inbox/ask-9/revoke") == [{}]
