@@ -40,6 +40,29 @@ def test_masks_and_filters_are_saved_with_the_source(run: Run, database: Path) -
     assert [(rule["table"], rule["where"]) for rule in entry["filters"]] == [("towns", "id > 1")]
 
 
+def test_a_rule_is_given_as_json_with_all_that_it_may_say(run: Run, database: Path) -> None:
+    rule = '{"column": "towns.name", "show": "hash", "except_tokens": ["audit"]}'
+    assert run("source", "add", "towns", f"sqlite:///{database}", "--mask", rule).status == 0
+    (saved,) = run("source", "show", "towns", "--json").json["masks"]
+    assert (saved["column"], saved["except_tokens"]) == ("towns.name", ["audit"])
+    refused = run("source", "update", "towns", "--mask", '{"colunm": "towns.name"}')
+    assert (refused.status, "colunm" in refused.err) == (2, True)
+
+
+def test_a_color_and_a_group_are_saved_shown_and_taken_away_without_a_question(
+    run: Run, towns: Path
+) -> None:
+    assert run("source", "update", "towns", "--color", "red", "--group", "live").status == 0
+    saved = run("source", "show", "towns", "--json").json
+    assert (saved["color"], saved["group"]) == ("red", "live")
+    assert run("source", "update", "towns", "--color", "auto", "--group", "").status == 0
+    saved = run("source", "show", "towns", "--json").json
+    assert (saved["color"], saved["group"]) == ("auto", "")
+    assert run("source", "update", "towns", "--color", "beige").status == 2
+    refused = run("source", "update", "towns", "--group", "a\tb")
+    assert (refused.status, "cannot be a group" in refused.err) == (78, True)
+
+
 UNFIT = [
     (("--mask", "towns.nmae=hash"), "The mask `towns.nmae` names a column"),
     (("--mask", "twons.name=hash"), "names a table that is not there"),

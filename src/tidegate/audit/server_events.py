@@ -27,7 +27,7 @@ from tidegate.protocol.model import Context
 from tidegate.secrets import redact
 from tidegate.store.api import SharedStore
 
-MAX_DETAILS = 16
+MAX_DETAILS = 32
 PERIOD_S = 60.0
 RECORDED_PER_PERIOD = 10
 """The number of events of one name in a period that get a line each; further ones are counted."""

@@ -33,7 +33,7 @@ def given_settings(arguments: argparse.Namespace, before: Source | None = None) 
         value = getattr(arguments, setting.dest, None)
         if setting.form == "entries" and value:
             given[setting.name] = tuple(dict.fromkeys(value))
-        elif setting.form == "words" and value is not None:
+        elif setting.form in ("words", "text") and value is not None:
             given[setting.name] = value
         elif setting.form == "number" and value is not None:
             given[setting.name] = value or None  # 0 means no limit
@@ -52,7 +52,8 @@ def recorded(source: Source) -> dict[str, str]:
     found = {"source": source.name}
     for setting in source_settings():
         value = getattr(source, setting.name)
-        if setting.form == "words" or value != setting.default:
+        shows = setting.about.grants_more == "nothing"
+        if (setting.form == "words" and not shows) or value != setting.default:
             found[setting.name] = _recorded(value)
     return found
 

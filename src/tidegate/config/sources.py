@@ -70,10 +70,19 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
             refuse_literal_option(name, value)
         check_rules(self.masks, self.filters, self.url)
         for tag in self.tags:
-            if not 1 <= len(tag) <= 64 or not tag.isprintable() or tag != tag.strip():
+            if not tag or not _is_word(tag):
                 raise invalid(
                     f"`{tag[:80]}` cannot be a tag.", hint="Use 1 to 64 printable characters."
                 )
+        if not _is_word(self.group):
+            raise invalid(
+                f"`{self.group[:80]}` cannot be a group.",
+                hint="Use up to 64 printable characters.",
+            )
+
+
+def _is_word(text: str) -> bool:
+    return len(text) <= 64 and text.isprintable() and text == text.strip()
 
 
 class TemporarySourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -70,10 +70,11 @@ class RunAs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 GrantsMore = Literal[
-    "a later word", "a higher number", "an added entry", "a lost entry", "a change"
+    "a later word", "a higher number", "an added entry", "a lost entry", "a change", "nothing"
 ]
 """Which change of a setting grants callers more, so that an operator must agree to it. A setting of
-words has them in the order of its type, the strictest first; of numbers, none is the highest."""
+words has them in the order of its type, the strictest first; of numbers, none is the highest.
+`nothing`: people see it, and no caller may do more or less by it."""
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -255,16 +256,38 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
             value="NAME=VALUE",
         ),
     ] = ()
+    color: Annotated[
+        Literal[
+            "auto", "red", "orange", "yellow", "green", "teal", "blue", "purple", "pink", "gray"
+        ],
+        Setting(
+            meaning="the color of the source in the console; auto: one by its name, in small",
+            grants_more="nothing",
+            group="what people see in the console",
+        ),
+    ] = "auto"
+    """A color that is named is seen beside every statement that is typed for the source, such as
+    red for what is in production."""
+    group: Annotated[
+        str,
+        Setting(
+            meaning="the name under which the console lists the source with others",
+            grants_more="nothing",
+            group="what people see in the console",
+            value="GROUP",
+        ),
+    ] = ""
 
 
 class SourceSetting(msgspec.Struct, frozen=True):
     """A declared setting with its name and default. `form`: what it is, one of `words`, the
-    strictest first; a number or none; a list of entries; or what is given in several ways."""
+    strictest first; a number or none; a text, which may be empty; a list of entries; or what is
+    given in several ways."""
 
     name: str
     default: Any
     about: Setting
-    form: Literal["words", "number", "entries", "other"]
+    form: Literal["words", "number", "text", "entries", "other"]
     words: tuple[str, ...] = ()
 
     @property
@@ -303,6 +326,8 @@ def _declared(field: msgspec.structs.FieldInfo, of: Any, about: Setting) -> Sour
     arguments = get_args(of)
     if get_origin(of) is Literal:
         return SourceSetting(field.name, field.default, about, "words", cast("Any", arguments))
+    if of is str:
+        return SourceSetting(field.name, field.default, about, "text")
     if get_origin(of) is tuple and get_origin(arguments[0]) is None:
         return SourceSetting(field.name, field.default, about, "entries")
     number = any(each is int or get_args(each)[:1] == (int,) for each in arguments)

@@ -22,6 +22,15 @@ def widened(before: Source, after: Source) -> tuple[str, ...]:
     return tuple(found)
 
 
+def only_narrows(before: Source, after: Source) -> bool:
+    """Whether a change takes rights away and does nothing else."""
+    shown = [each.name for each in source_settings() if each.about.grants_more == "nothing"]
+    other = before.url != after.url or any(
+        getattr(before, name) != getattr(after, name) for name in shown
+    )
+    return before != after and not other and not widened(before, after)
+
+
 def _grants_more(setting: SourceSetting, before: Any, after: Any) -> bool:
     match setting.about.grants_more:
         case "a later word":
@@ -34,6 +43,8 @@ def _grants_more(setting: SourceSetting, before: Any, after: Any) -> bool:
             return not set(before) <= set(after)
         case "a change":
             return _unordered(after) != _unordered(before)
+        case "nothing":
+            return False
 
 
 def _number(value: int | None) -> float:

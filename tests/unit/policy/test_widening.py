@@ -9,7 +9,7 @@ from msgspec import structs
 
 from tidegate.model.source_settings import Mask, RowFilter, RunAs
 from tidegate.model.sources import Source
-from tidegate.policy.widening import widened
+from tidegate.policy.widening import only_narrows, widened
 
 SHOP = Source("s1", "shop", "postgresql://ann:${ENV:PW}@db/shop", "postgres", "postgres")
 STRICTEST_FIRST = {
@@ -73,6 +73,7 @@ ROWS, LESS = RowFilter("a", "x = 1"), RowFilter("a", "x < 9")
         ({"max_rows_changed": 6}, {"max_rows_changed": 5}, ()),
         ({"max_rows_changed": None}, {"max_rows_changed": 5}, ()),
         ({}, {"name": "other"}, ()),
+        ({"color": "red", "group": "live"}, {"color": "auto", "group": ""}, ()),
         (
             {"masks": (MASK,), "access": "read"},
             {"access": "write", "tags": ("a",), "url": "sqlite:///x"},
@@ -105,5 +106,26 @@ def test_each_setting_of_a_source_either_grants_something_or_says_only_what_it_i
         "max_rows_changed": 1,
     }
     assert set(change(strict, other)) == set(other)
-    describing = {"id", "name", "engine", "dialect", "ephemeral", "temporary"}
+    describing = {"color", "group"}  # what people see
+    describing |= {"id", "name", "engine", "dialect", "ephemeral", "temporary"}
     assert set(other) == set(Source.__struct_fields__) - describing
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "narrows"),
+    [
+        ({"access": "write"}, {"access": "read"}, True),
+        ({}, {"masks": (MASK,), "agents": "ask"}, True),
+        ({}, {}, False),
+        ({}, {"access": "write"}, False),
+        ({"access": "write"}, {"access": "read", "masks": (), "tags": ("a",)}, False),
+        ({"color": "red"}, {}, False),
+        ({"access": "write", "group": "live"}, {"access": "read"}, False),
+        ({}, {"url": "postgresql://ann:${FILE:/pw}@db/shop"}, False),
+    ],
+)
+def test_a_change_only_narrows_when_all_that_it_does_is_to_take_rights_away(
+    before: dict[str, Any], after: dict[str, Any], narrows: bool
+) -> None:
+    was, now = structs.replace(SHOP, **before), structs.replace(SHOP, **after)
+    assert only_narrows(was, now) == narrows

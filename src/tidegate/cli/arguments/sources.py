@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from tidegate.cli.arguments.options import (
     Commands,
@@ -21,6 +21,7 @@ from tidegate.cli.hooks import command_hooks
 if TYPE_CHECKING:
     from tidegate.model.source_settings import Mask, RowFilter, SourceSetting
 
+_RuleT = TypeVar("_RuleT", "Mask", "RowFilter")
 Show = Literal["nothing", "hash", "partial"]
 SHOWS: tuple[Show, ...] = ("nothing", "hash", "partial")
 
@@ -58,6 +59,9 @@ def _setting_option(group: Options, setting: SourceSetting, *, new: bool) -> Non
     elif setting.form == "number":
         text = f"{meaning} (default: none)" if new else f"{meaning}; none removes the limit"
         group.add_argument(option, type=row_limit, metavar=setting.about.value, help=text)
+    elif setting.form == "text":
+        text = meaning if new else f"{meaning}; an empty one removes it"
+        group.add_argument(option, metavar=setting.about.value, help=text)
     else:
         group.add_argument(
             option,
@@ -275,9 +279,11 @@ def _harden(actions: Commands) -> argparse.ArgumentParser:
 
 
 def mask(text: str) -> Mask:
-    """Of `COLUMN=SHOW`; SHOW is `nothing` by default."""
+    """Of `COLUMN=SHOW`; SHOW is `nothing` by default. Or of JSON, as the settings file has it."""
     from tidegate.model.source_settings import Mask
 
+    if text.lstrip().startswith("{"):
+        return _of_json(text, Mask)
     column, _, given = text.partition("=")
     for show in SHOWS:
         if show == (given or "nothing") and "." in column.strip("."):
@@ -286,13 +292,24 @@ def mask(text: str) -> Mask:
 
 
 def row_filter(text: str) -> RowFilter:
-    """Of `TABLE: CONDITION`."""
+    """Of `TABLE: CONDITION`. Or of JSON, as the settings file has it."""
     from tidegate.model.source_settings import RowFilter
 
+    if text.lstrip().startswith("{"):
+        return _of_json(text, RowFilter)
     table, _, condition = (part.strip() for part in text.partition(":"))
     if not (table and condition):
         raise argparse.ArgumentTypeError(f"{text!r} is not of the form 'TABLE: CONDITION'")
     return RowFilter(table, condition)
+
+
+def _of_json(text: str, kind: type[_RuleT]) -> _RuleT:
+    import msgspec
+
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except msgspec.DecodeError as error:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
 
 
 _ENTRIES = {"masks": mask, "filters": row_filter}

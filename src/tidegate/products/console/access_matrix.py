@@ -28,7 +28,7 @@ from tidegate.policy.explanation import Explanation
 from tidegate.policy.rules import ADMINISTRATION
 from tidegate.products.console.admins import Consent, administered
 from tidegate.products.console.callers import Caller, Callers
-from tidegate.products.console.cards import color_of
+from tidegate.products.console.cards import source_fields
 from tidegate.products.console.cells import column_fields, text_of
 from tidegate.products.console.data_calls import check_sql
 from tidegate.products.console.sign_in import actor_of
@@ -431,7 +431,7 @@ def _caller(caller: Caller) -> dict[str, Any]:
 
 
 def _source(source: Source) -> dict[str, Any]:
-    return {"name": source.name, "engine": source.engine, "color": color_of(source.name)}
+    return {**source_fields(source.name, source), "engine": source.engine}
 
 
 def _fits(words: Sequence[str], text: str) -> bool:

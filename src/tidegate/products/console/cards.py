@@ -16,6 +16,7 @@ from msgspec import structs
 from tidegate.approvals.approvals import QUESTION_TTL_S
 from tidegate.approvals.render import alike, limit_text, marked, reason_of_rule
 from tidegate.approvals.sentence import IN_CONSOLE, sentence_of
+from tidegate.model.source_settings import source_settings
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
 from tidegate.sql.dialects import DIALECTS
@@ -23,6 +24,8 @@ from tidegate.sql.highlighting import highlight
 from tidegate.store.records import ApprovedRun, PendingApproval
 
 COLORS = 12
+"""The colors that sources have by their names; after them come those that were chosen."""
+CHOSEN_COLORS = next(each.words[1:] for each in source_settings() if each.name == "color")
 NOTED_S = 60.0
 LONGEST_RUN_S = 3_600.0
 """How long after its grant was used a call is noted as running, at most, and how long it runs."""
@@ -69,7 +72,7 @@ def card_of(
             "client": subject.client,
             "in_console": subject.surface == IN_CONSOLE,
         },
-        "source": {"name": subject.source, "color": color_of(subject.source)},
+        "source": source_fields(subject.source, source),
         "surface": subject.surface,
         "tool": subject.tool,
         "sentence": sentence_of(question),
@@ -133,9 +136,15 @@ def _limit(question: PendingApproval) -> str:
     return "" if most is None else limit_text(most, question.subject.uncounted)
 
 
-def color_of(source: str) -> int:
-    """The number of a source's color: the same everywhere, always."""
-    return sha256(source.encode()).digest()[0] % COLORS
+def source_fields(name: str, source: Source | None) -> dict[str, Any]:
+    """A source as people see it everywhere: its name, its group, and the number of its color. That
+    is one that was chosen, or else by its name always the same."""
+    chosen = "auto" if source is None else source.color
+    if chosen == "auto":
+        number = sha256(name.encode()).digest()[0] % COLORS
+    else:
+        number = COLORS + CHOSEN_COLORS.index(chosen)
+    return {"name": name, "color": number, "group": "" if source is None else source.group}
 
 
 def is_settled(question: PendingApproval, now: float) -> bool:

@@ -23,7 +23,7 @@ from tidegate.edges.http.router import (
 )
 from tidegate.identity.operators import SignedIn
 from tidegate.model.sources import Source
-from tidegate.products.console.cards import color_of
+from tidegate.products.console.cards import source_fields
 from tidegate.products.console.conventions import DATA, PROTECTION
 from tidegate.products.console.page_files import INDEX, PageFile, PageFiles, accepts_gzip
 from tidegate.products.console.request_checks import RequestChecks
@@ -161,10 +161,9 @@ def describe_server(
         "four_eyes": approvals.settings.four_eyes,
         "sources": [
             {
-                "name": each.name,
+                **source_fields(each.name, each),
                 "engine": each.engine,
                 "dialect": each.dialect,
-                "color": color_of(each.name),
             }
             for each in visible
         ],

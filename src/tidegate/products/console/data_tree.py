@@ -14,7 +14,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Databases, Table
 from tidegate.model.sources import Source
-from tidegate.products.console.cards import color_of
+from tidegate.products.console.cards import source_fields
 from tidegate.products.console.data_calls import (
     Caller,
     DataCalls,
@@ -204,10 +204,9 @@ def _source(source: Source, state: ConnectionState, signed_in: SignedIn) -> dict
         why_not = f"{source.name} is read-only."
     words = {"connected": "open", "connecting": "idle", "disconnected": "idle", "error": "failed"}
     return {
-        "name": source.name,
+        **source_fields(source.name, source),
         "engine": source.engine,
         "dialect": source.dialect,
-        "color": color_of(source.name),
         "state": words[state.status],
         "message": state.error or "",
         "language": "sql" if speaks_sql(source) else source.dialect,

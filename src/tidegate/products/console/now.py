@@ -28,7 +28,7 @@ from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
 from tidegate.products.console.activity_counts import count_calls
-from tidegate.products.console.cards import color_of
+from tidegate.products.console.cards import source_fields
 from tidegate.products.console.sign_in import actor_of
 from tidegate.system.disks import free_bytes
 from tidegate.webhook.sender import WebhookHealth
@@ -48,6 +48,7 @@ class SourceCondition(NamedTuple):
     """How a source is: whether it is open, what runs on it, and the last error of opening it."""
 
     name: str
+    source: Source
     status: str
     error: str
     running: int
@@ -117,7 +118,7 @@ class Now:
             **self.calls(signed_in),
             "figures": figures,
             "sources": [
-                {**each._asdict(), "color": color_of(each.name)}
+                {**each._asdict(), "source": None, **source_fields(each.name, each.source)}
                 for each in sorted(seen, key=_urgency)[:MOST_LISTED_SOURCES]
             ],
             "record": {
@@ -281,7 +282,7 @@ def _shown(call: RunningCall, signed_in: SignedIn) -> dict[str, Any]:
         "surface": call.surface,
         "tool": call.tool,
         "request": call.request,
-        "source": None if source is None else {"name": source.name, "color": color_of(source.name)},
+        "source": None if source is None else source_fields(source.name, source),
         "statement": "" if hides else call.statement,
         "withheld": hides,
         "effect": call.effect,

@@ -174,7 +174,8 @@ def _conditions_of(app: App) -> Conditions:
             error = state.error or ""
             found.append(
                 SourceCondition(
-                    each.source.name, state.status, error, running, count, state.last_active_at
+                    *(each.source.name, each.source, state.status, error),
+                    *(running, count, state.last_active_at),
                 )
             )
         return found

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import structs
 
+from tidegate.model.sources import Source
 from tidegate.products.console.cards import (
+    CHOSEN_COLORS,
+    COLORS,
     LONGEST_RUN_S,
     NOTED_S,
     Rights,
@@ -50,3 +54,14 @@ def test_a_call_of_which_no_server_will_note_the_end_is_unknown_after_a_while(
 @pytest.mark.parametrize("state", ["done", "failed", "unknown"])
 def test_what_is_known_of_a_call_stays(state: Any) -> None:
     assert state_at(10_000_000.0, ApprovedRun(state, 1_000.0, "c1")) == state
+
+
+def test_a_card_has_the_color_and_the_group_that_its_source_was_given() -> None:
+    shop = Source("s1", "shop", "sqlite://", "sqlite", "sqlite")
+    plain = card_of(used(None), RIGHTS, shop, 1_000.0)["source"]
+    assert plain == card_of(used(None), RIGHTS, None, 1_000.0)["source"]
+    assert 0 <= plain["color"] < COLORS and plain["group"] == ""
+    given = structs.replace(shop, color="red", group="live")
+    shown = card_of(used(None), RIGHTS, given, 1_000.0)["source"]
+    assert shown == {"name": "shop", "color": COLORS, "group": "live"}
+    assert CHOSEN_COLORS[0] == "red" and COLORS + len(CHOSEN_COLORS) == 21  # the page's styles

@@ -35,7 +35,7 @@
  * @typedef {{
  *   kind: CellKind, rule: string, reason: string, confirms: boolean, differs: boolean
  *   }} MatrixCell
- * @typedef {{ name: string, engine: string, color: number }} MatrixSource
+ * @typedef {import("./contract.js").SourceLook & { engine: string }} MatrixSource
  * @typedef {{
  *   source?: MatrixSource, caller?: Caller, cells: MatrixCell[] | null, problem: string,
  *   role: string }} MatrixRow

@@ -9,17 +9,18 @@ import { dryRunView } from "./rows.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { say, singleKeys } from "./state.js";
 import { statementView } from "./statement.js";
-import { ago, counted, isolated, number, prose, timeNode, visible, when } from "./text.js";
+import { ago, colorClass, counted, isolated, number, prose, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
 /** @typedef {import("./signals.js").Signal<Card>} CardSignal */
 
 const MINUTES = [5, 15, 30, 60, 120, 480];
 
-/** @param {{ name: string, color: number }} source */
+/** @param {import("./contract.js").SourceLook} source */
 export const sourceChip = (source) =>
-  h("span", { class: `chip c${Math.abs(Math.trunc(source.color)) % 12}` },
-    h("span", { class: "dot", "aria-hidden": "true" }), isolated(source.name));
+  h("span", { class: `chip ${colorClass(source)}` },
+    h("span", { class: "dot", "aria-hidden": "true" }),
+    source.group ? h("span", { class: "group" }, isolated(source.group), " /") : null, isolated(source.name));
 
 /** @param {Card} card */
 export function stateWord(card) {
@@ -254,7 +255,7 @@ export function cardView(card) {
       ];
     });
 
-  const node = h("article", { class: "card", "aria-labelledby": "card-title" },
+  const node = h("article", { class: () => `card ${colorClass(card.value.source)}`, "aria-labelledby": "card-title" },
     h("div", { class: "card-scroll", tabindex: "0", role: "region", "aria-label": "The question" },
       keyed(() => body.value, () => head(card)),
       () => {

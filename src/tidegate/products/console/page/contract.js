@@ -2,7 +2,8 @@
  * The shapes of what the server answers, as types. Nothing here runs.
  *
  * @typedef {{ role: "viewer" | "approver" | "admin", sources: string[] | null }} Role
- * @typedef {{ name: string, engine: string, dialect: string, color: number }} SourceInfo
+ * @typedef {{ name: string, color: number, group?: string }} SourceLook
+ * @typedef {SourceLook & { engine: string, dialect: string }} SourceInfo
  * @typedef {{
  *   operator: { name: string, roles: Role[] }, page: string, key?: string, build: string, instance: string,
  *   by: "link" | "passphrase", confirmed: boolean, idle_s: number, ends_at: number, now: number,
@@ -24,7 +25,7 @@
  * @typedef {{
  *   id: string, digest: string, state: "pending" | "allowed" | "denied" | "used" | "expired",
  *   asked_at: number, askers: number, caller: { name: string, id: string, client: string, in_console: boolean },
- *   source: { name: string, color: number }, surface: string, tool: string, sentence: string,
+ *   source: SourceLook, surface: string, tool: string, sentence: string,
  *   agent_reason: string, effect: string, why: string, reason: string,
  *   statement: [string, string][], params: string | null, withheld: boolean, tables: string[],
  *   database: string, schema: string, unqualified: boolean, outside_transaction: boolean,
@@ -79,7 +80,7 @@
  *
  * @typedef {{
  *   id: string, actor_name: string, client: string, address: string, surface: string, tool: string,
- *   request: string, source: { name: string, color: number } | null, statement: string,
+ *   request: string, source: SourceLook | null, statement: string,
  *   withheld: boolean, effect: string,
  *   state: "preparing" | "waiting" | "queued" | "running" | "cancelling", since: number,
  *   rows: number | null, own: boolean, may_cancel: boolean }} RunningCall
@@ -89,7 +90,7 @@
  *   total_p50: number | null, total_p99: number | null, shared: boolean, waiting: number[],
  *   complete: boolean }} Figures
  * @typedef {{
- *   name: string, color: number, status: string, error: string, running: number,
+ *   name: string, color: number, group?: string, status: string, error: string, running: number,
  *   connections: number | null, last_active_at: number | null }} SourceCondition
  * @typedef {{
  *   calls: RunningCall[], more: number, figures: Figures, sources: SourceCondition[],

@@ -10,7 +10,7 @@
  * @typedef {{ text: string, bytes: number, binary: boolean }} WholeCell
  *
  * @typedef {{
- *   name: string, engine: string, dialect: string, color: number,
+ *   name: string, engine: string, dialect: string, color: number, group?: string,
  *   state: "open" | "idle" | "failed", message: string, language: string, saved: boolean,
  *   may: { read: boolean, write: boolean, why_not: string } }} DataSource
  * @typedef {{ database: string | null, name: string, tables: number | null, current: boolean }} SchemaInfo

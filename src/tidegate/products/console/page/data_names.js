@@ -14,6 +14,7 @@ import { signal } from "./signals.js";
 /**
  * @typedef {{ key: string, level: number, parent: string, at: number, of: number, lines: number } & (
  *   { kind: "source", source: DataSource, open: boolean } |
+ *   { kind: "group", name: string } |
  *   { kind: "schema", place: Place, name: string, tables: number | null, open: boolean } |
  *   { kind: "table", place: Place, table: string, is: string, rows: number | null, comment: string } |
  *   { kind: "match", place: Place, table: string, is: string, column: string | null, type: string | null } |
@@ -116,9 +117,13 @@ export class Names {
   get rows() {
     void this.#changed.value;
     const rows = /** @type {TreeRow[]} */ ([]);
-    const sources = data.sources.value;
+    const sources = inGroups(data.sources.value);
+    let last = "";
     sources.forEach((source, at) => {
       const key = `source ${source.name}`;
+      const name = source.group ?? "";
+      if (name !== last) rows.push({ kind: "group", key: `group ${name}`, level: 1, lines: 1, parent: "", at: 0, of: 0, name });
+      last = name;
       const open = this.open.value.has(key);
       rows.push({ kind: "source", key, level: 1, lines: 1, parent: "", at: at + 1, of: sources.length, source, open });
       if (open) this.#addSchemas(rows, source, key);
@@ -191,6 +196,11 @@ export class Names {
     return rows;
   }
 }
+
+/** Those of a group together, the groups by name; those without one come last.
+ * @param {readonly DataSource[]} sources */
+const inGroups = (sources) => [...sources].sort(({ group: one = "" }, { group: other = "" }) =>
+  (one && other ? one.localeCompare(other) : Number(!one) - Number(!other)));
 
 /** @param {string} parent @param {number} level @param {string} text @returns {TreeRow} */
 const note = (parent, level, text, bad = false) =>

@@ -58,7 +58,7 @@ class DataState {
     });
   }
 
-  /** @param {string} name @returns {{ name: string, color: number }} */
+  /** @param {string} name @returns {import("./contract.js").SourceLook} */
   source(name) {
     void this.sources.value;
     return this.#byName.get(name) ?? { name, color: 0 };

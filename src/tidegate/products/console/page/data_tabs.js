@@ -1,10 +1,11 @@
 /** The bar of tabs: each with its source's colour and name, and a mark where an agent opened it. */
 
+import { sourceChip } from "./card.js";
 import { data } from "./data_state.js";
 import { each, h } from "./dom.js";
 import { icon } from "./icons.js";
 import { effect } from "./signals.js";
-import { isolated, visible } from "./text.js";
+import { colorClass, isolated, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 
@@ -24,9 +25,9 @@ export function tabBar() {
 function tabView(tab) {
   const { id } = tab.peek();
   const active = () => data.active.value === id;
-  const color = () => Math.abs(Math.trunc(data.source(tab.value.source).color)) % 12;
+  const source = () => data.source(tab.value.source);
   return h("div", {
-    class: () => `tab c${color()}`, role: "tab", id: `tab-${id}`, "aria-selected": () => String(active()),
+    class: () => `tab ${colorClass(source())}`, role: "tab", id: `tab-${id}`, "aria-selected": () => String(active()),
     "aria-controls": () => (active() ? `panel-${id}` : null),
     "aria-keyshortcuts": "Delete Alt+W",
     tabindex: () => (active() || (!data.tabs.value.some((each) => each.id === data.active.value) &&
@@ -38,7 +39,8 @@ function tabView(tab) {
     h("span", { class: "dot", "aria-hidden": "true" }),
     h("span", { class: "tab-text" },
       h("span", { class: "tab-title" }, () => isolated(tab.value.title)),
-      h("span", { class: "tab-source" }, () => isolated(tab.value.source))),
+      h("span", { class: "tab-source" }, () => [source().group ? [isolated(source().group ?? ""), " / "] : null,
+        isolated(tab.value.source)])),
     () => (tab.value.opened_by
       ? h("span", { class: "by-agent", title: `Opened by ${tab.value.opened_by}` }, icon("agent"),
         h("span", { class: "sr" }, "opened by ", visible(tab.value.opened_by))) : null),
@@ -84,12 +86,12 @@ export function newQueryButton() {
   const menu = h("div", { class: "menu query-menu", popover: "auto", id: "new-query" },
     h("p", { class: "note" }, "New query on"),
     () => data.sources.value.filter(({ may }) => may.read).map((source) => h("button", {
-      class: `quiet c${Math.abs(Math.trunc(source.color)) % 12}`,
+      class: "quiet",
       onclick: () => {
         menu.hidePopover();
         void data.openQuery({ source: source.name, database: null, schema: null }).then((tab) => tab && write(tab.id));
       },
-    }, h("span", { class: "chip" }, h("span", { class: "dot", "aria-hidden": "true" }), isolated(source.name)))));
+    }, sourceChip(source))));
   return h("div", { class: "new-query" },
     h("button", { class: "small", popovertarget: "new-query" }, icon("add"), h("span", { class: "sr" }, "New "),
       h("span", { class: "wide-only" }, "Query")), menu);

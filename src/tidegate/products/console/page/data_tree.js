@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { perSession } from "./state.js";
-import { isolated, number, prose, visible } from "./text.js";
+import { colorClass, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_names.js").TreeRow} TreeRow */
 
@@ -172,14 +172,14 @@ class Tree {
   #view(row) {
     const node = h("div", {
       class: `tree-row level-${row.level} is-${row.kind}`, role: "treeitem", "aria-level": String(row.level),
-      "aria-posinset": String(row.at), "aria-setsize": String(row.of),
+      "aria-posinset": row.of ? String(row.at) : null, "aria-setsize": row.of ? String(row.of) : null,
       "aria-expanded": row.kind === "source" || row.kind === "schema" ? String(row.open) : null,
       onclick: () => {
         this.#active.value = row.key;
         this.#choose(row, false);
       },
     }, content(row));
-    if (row.kind === "source") node.classList.add(`c${Math.abs(Math.trunc(row.source.color)) % 12}`);
+    if (row.kind === "source") node.classList.add(...colorClass(row.source).split(" "));
     return node;
   }
 
@@ -197,7 +197,7 @@ class Tree {
 
   /** Go into the tree from the search, where there is something to choose. */
   enter() {
-    if (this.#rows.peek().every(({ kind }) => kind === "note" || kind === "more")) return;
+    if (this.#rows.peek().every(({ kind }) => kind === "note" || kind === "more" || kind === "group")) return;
     this.box.focus();
     this.#go(0);
   }
@@ -272,7 +272,7 @@ class Tree {
 /** @param {TreeRow} row */
 function nameOf(row) {
   if (row.kind === "source") return row.source.name;
-  if (row.kind === "schema") return row.name;
+  if (row.kind === "schema" || row.kind === "group") return row.name;
   return row.kind === "table" || row.kind === "match" ? row.table : "";
 }
 
@@ -292,6 +292,7 @@ function content(row) {
       state === "failed" || !may.read ? h("span", { class: "tree-bad", title: why }, icon(may.read ? "warning" : "mask"),
         h("span", { class: "sr" }, may.read ? "failed" : "not to be read")) : null];
   }
+  if (row.kind === "group") return h("span", { class: "tree-name" }, row.name ? isolated(row.name) : "Others");
   if (row.kind === "schema") {
     return [icon("chevron"), icon("schema"), h("span", { class: "tree-name" }, isolated(row.name)),
       row.tables === null ? null : h("span", { class: "tree-note" }, number(row.tables))];
@@ -303,8 +304,7 @@ function content(row) {
         COMPACT.format(row.rows))];
   }
   if (row.kind === "match") {
-    const color = Math.abs(Math.trunc(data.source(row.place.source).color)) % 12;
-    return [h("span", { class: `dot c${color}`, "aria-hidden": "true" }),
+    return [h("span", { class: `dot ${colorClass(data.source(row.place.source))}`, "aria-hidden": "true" }),
       h("span", { class: "tree-name", title: [row.place.source, row.place.schema, row.table, row.column].filter(Boolean).join(".") },
         isolated(row.table), row.column ? h("span", { class: "tree-column" }, ".", isolated(row.column)) : null),
       h("span", { class: "tree-note" }, isolated(row.place.source))];

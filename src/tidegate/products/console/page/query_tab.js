@@ -19,7 +19,7 @@ import { computed, effect, onEnd, signal } from "./signals.js";
 import { listen, say, session } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
 import { TextLines } from "./text_lines.js";
-import { counted, hiddenIn, isolated, number, prose, visible } from "./text.js";
+import { colorClass, counted, hiddenIn, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 /** @typedef {import("./query_contract.js").Judged} Judged */
@@ -72,7 +72,7 @@ class QueryTab {
     this.#marks();
     this.editor.keys.push((event) => this.#press(event));
     this.node = h("section", {
-      class: "query", "aria-label": "Query",
+      class: () => `query ${colorClass(data.source(tab.value.source))}`, "aria-label": "Query",
     },
       this.#bar(), conflictView(this.text, this.editor),
       this.editor.node, this.#judgedLine(), suggestions,

@@ -80,6 +80,13 @@ export const prose = (text) => text.split(/`([^`\n]+)`/).flatMap((part, index) =
 /** A name or a value among our own words: its direction stays inside. @param {string} text */
 export const isolated = (text) => h("bdi", {}, visible(text));
 
+/** The class of a source's color. One that was chosen, after the twelve that names give, is seen from
+ * afar. @param {{ color: number }} source */
+export function colorClass({ color }) {
+  const number = Math.abs(Math.trunc(color)) % 21;
+  return number < 12 ? `c${number}` : `c${number} chosen-color`;
+}
+
 /** A value of a table. @param {import("./contract.js").Cell | undefined} value */
 export function cell(value) {
   if (value === null || value === undefined) return h("span", { class: "null" }, "NULL");
