@@ -24,7 +24,8 @@ from tidegate.search.words import split
 
 _NO_TABLE = re.compile(
     r"""no such table: (?P<a>[\w.]+)|(?:relation|table) (?:with name )?["'`]?(?P<b>[\w.]+)["'`]?"""
-    r""" (?:does not|doesn't) exist|table "(?P<c>[\w.]+)" not found""",
+    r""" (?:does not|doesn't) exist|table "(?P<c>[\w.]+)" not found"""
+    r"""|`(?P<d>[\w.]+)` is no table that is known here""",
     re.IGNORECASE,
 )
 _NO_COLUMN = re.compile(

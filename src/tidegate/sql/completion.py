@@ -10,10 +10,19 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from tidegate.model.schema import Catalog, Table
+from tidegate.sql.completion_scope import (
+    TABLE_WORDS,
+    NamedTable,
+    ScopeToken,
+    scope_tokens,
+    statement_around,
+    tables_of_statement,
+    tables_of_with,
+    visible_tables,
+)
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import words
 from tidegate.sql.quoting import shortest
-from tidegate.sql.token_regex import token_regex
 
 MOST_ITEMS = 100
 MOST_TEXT = 262_144
@@ -21,16 +30,9 @@ ItemKind = Literal["table", "column", "schema", "function", "keyword", "source",
 _WORD = re.compile(r"[\w$]*\Z")
 _REST = re.compile(r"[\w$]*")
 _PARAMETER = re.compile(r"(?<![:\w]):([A-Za-z_]\w*)")
-_QUOTED = {"quotes": '"', "backtick": "`", "bracket": "["}
-_SKIPPED = frozenset({"comment", "block", "slashes", "end"})
-_TABLE_WORDS = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE"})
 _CLAUSES = words(
     "SELECT WHERE ON HAVING BY SET VALUES AND OR NOT WHEN THEN ELSE CASE USING RETURNING LIMIT"
     " OFFSET UNION EXCEPT INTERSECT"
-)
-_AFTER_TABLE = words(
-    "WHERE ON JOIN LEFT RIGHT INNER OUTER FULL CROSS NATURAL GROUP ORDER HAVING LIMIT OFFSET UNION"
-    " EXCEPT INTERSECT SET USING VALUES SELECT RETURNING WINDOW FETCH FOR"
 )
 _KEYWORDS = (
     *("SELECT", "FROM", "WHERE", "AND", "OR", "NOT", "NULL", "IS", "IN", "LIKE", "BETWEEN"),
@@ -60,35 +62,6 @@ class Completion(NamedTuple):
     items: list[Item]
 
 
-class _Token(NamedTuple):
-    kind: str
-    text: str
-    at: int
-    end: int
-
-    @property
-    def key(self) -> str:
-        return self.text.upper() if self.kind == "word" else self.text
-
-    @property
-    def is_name(self) -> bool:
-        return self.kind in ("word", "quotes", "backtick", "bracket")
-
-    @property
-    def name(self) -> str:
-        mark = _QUOTED.get(self.kind)
-        if mark is None:
-            return self.text
-        return self.text[1:-1].replace(mark * 2, mark)
-
-
-class _Named(NamedTuple):
-    """A table that the statement reads, and what it is called there."""
-
-    table: Table
-    alias: str
-
-
 def complete(text: str, at: int, dialect: str, catalog: Catalog) -> Completion:
     """The proposals at a character of a text."""
     at = max(0, min(at, len(text)))
@@ -98,17 +71,16 @@ def complete(text: str, at: int, dialect: str, catalog: Catalog) -> Completion:
     end = rest.end() if rest else at
     opened = text[start - 1 : start]
     prefix = text[start:at]
-    tokens = list(_tokens(text, dialect))
+    tokens = list(scope_tokens(text, dialect))
     if any(token.at < at < token.end and token.kind not in _NAMING for token in tokens):
         return Completion(at, at, [])  # in a string, a comment or a number
     if opened and opened in find(dialect).quote_mark:
         start -= 1  # the name is written with its quotes
         end += 1 if text[end : end + 1] == opened else 0
-    own = _statement(tokens, at)
+    own = statement_around(tokens, at)
     if opened == ":" and text[start - 2 : start - 1] != ":":
         return Completion(start - 1, end, _parameters(text, prefix))
-    before = [token for token in own if token.end <= start]
-    items = list(_proposals(own, before, dialect, catalog))
+    items = list(_proposals(own, start, dialect, catalog))
     ranked = _ranked(items, prefix.casefold())
     return Completion(start, end, ranked[:MOST_ITEMS])
 
@@ -117,29 +89,35 @@ _NAMING = frozenset({"word", "op", "quotes", "backtick", "bracket"})
 
 
 def _proposals(
-    own: Sequence[_Token], before: Sequence[_Token], dialect: str, catalog: Catalog
+    own: Sequence[ScopeToken], at: int, dialect: str, catalog: Catalog
 ) -> Iterator[Item]:
-    named = _named_tables(own, catalog)
+    before = [token for token in own if token.end <= at]
+    named = visible_tables(own, at, catalog) or tables_of_statement(own, catalog)
     path = _path(before)
     if path:
-        yield from _within(path, named, dialect, catalog)
+        # A name that is not seen from here is of the statement all the same: it is being moved.
+        found = [*named, *tables_of_statement(own, catalog)]
+        yield from _within(path, found, dialect, catalog)
         return
     word = _clause(before)
-    if word in _TABLE_WORDS:
+    if word in TABLE_WORDS:
+        for table in tables_of_with(own, at, catalog):
+            yield Item(table.name, _written(table.name, dialect), "table", "of WITH")
         yield from _tables(catalog, dialect, named)
         return
     if word == "ON":
         yield from _joins(named, dialect)
     several = len(named) > 1
     for each in named:
-        if each.alias != each.table.name:
+        if each.alias and each.alias != each.table.name:
             yield Item(each.alias, _written(each.alias, dialect), "table", each.table.name)
     for each in named:
         for column in each.table.columns:
             shown = _written(column.name, dialect)
-            if several and _is_ambiguous(column.name, named):
+            if several and each.alias and _is_ambiguous(column.name, named):
                 shown = f"{_written(each.alias, dialect)}.{shown}"
-            yield Item(column.name, shown, "column", f"{each.alias}: {column.type}")
+            about = ": ".join(filter(None, (each.alias, column.type)))
+            yield Item(column.name, shown, "column", about)
     for text in _KEYWORDS:
         yield Item(text, text, "keyword")
     for name in sorted(find(dialect).functions):
@@ -149,7 +127,7 @@ def _proposals(
 
 
 def _within(
-    path: Sequence[str], named: Sequence[_Named], dialect: str, catalog: Catalog
+    path: Sequence[str], named: Sequence[NamedTable], dialect: str, catalog: Catalog
 ) -> Iterator[Item]:
     """What comes after a dot: columns of a table, or tables of a schema."""
     last = path[-1].casefold()
@@ -164,7 +142,7 @@ def _within(
             yield Item(table.name, _written(table.name, dialect), "table", table.kind)
 
 
-def _tables(catalog: Catalog, dialect: str, named: Sequence[_Named]) -> Iterator[Item]:
+def _tables(catalog: Catalog, dialect: str, named: Sequence[NamedTable]) -> Iterator[Item]:
     """Tables, first those that a foreign key joins with what is there."""
     near = {
         (table.schema, table.name)
@@ -182,7 +160,7 @@ def _tables(catalog: Catalog, dialect: str, named: Sequence[_Named]) -> Iterator
         yield Item(schema, f"{_schema_path(schema, dialect)}.", "schema", "schema")
 
 
-def _joins(named: Sequence[_Named], dialect: str) -> Iterator[Item]:
+def _joins(named: Sequence[NamedTable], dialect: str) -> Iterator[Item]:
     """Conditions by the foreign keys between the last table and those before it."""
     if len(named) < 2:
         return
@@ -233,50 +211,7 @@ def _ranked(items: Sequence[Item], prefix: str) -> list[Item]:
     return [item for _, item in ranks]
 
 
-def _tokens(text: str, dialect: str) -> Iterator[_Token]:
-    """The tokens of a text that need not be finished: what cannot be read is skipped."""
-    rules = find(dialect).lexical_rules
-    match = token_regex(rules).match
-    position = 0
-    while position < len(text):
-        found = match(text, position)
-        if found is None:
-            opened = text[position:].lstrip()[:1]
-            if opened == "'" or (opened == '"' and rules.double_quoted == "string"):
-                yield _Token("string", "", text.index(opened, position), len(text) + 1)
-                return
-            position += 1
-            continue
-        kind, begin, end = found.lastgroup or "end", found.start(found.lastgroup or 0), found.end()
-        if kind == "block":
-            closing = text.find("*/", begin + 2)
-            end = len(text) + 1 if closing < 0 else closing + 2
-            yield _Token("string", "", begin, end)
-        elif kind == "dollar":
-            closing = text.find(found["dollar"], end)
-            end = len(text) + 1 if closing < 0 else closing + len(found["dollar"])
-            yield _Token("string", "", begin, end)
-        elif kind == "comment":
-            yield _Token("string", "", begin, end + 1)  # what is written at its end is part of it
-        elif kind not in _SKIPPED:
-            yield _Token(kind, text[begin:end], begin, end)
-        position = max(end, position + 1)
-
-
-def _statement(tokens: Sequence[_Token], at: int) -> list[_Token]:
-    """The tokens of the statement around a character."""
-    own: list[_Token] = []
-    for token in tokens:
-        if token.kind == "op" and token.text == ";":
-            if token.at >= at:
-                break
-            own = []
-        elif token.text:
-            own.append(token)
-    return own
-
-
-def _path(before: Sequence[_Token]) -> list[str]:
+def _path(before: Sequence[ScopeToken]) -> list[str]:
     """The names with dots before the place, outermost first."""
     names: list[str] = []
     place = len(before) - 1
@@ -288,7 +223,7 @@ def _path(before: Sequence[_Token]) -> list[str]:
     return names
 
 
-def _clause(before: Sequence[_Token]) -> str:
+def _clause(before: Sequence[ScopeToken]) -> str:
     """The word that says what may come at the place."""
     depth = 0
     for token in reversed(before):
@@ -299,76 +234,21 @@ def _clause(before: Sequence[_Token]) -> str:
                 return ""
             depth -= 1
         elif depth == 0 and token.kind == "word":
-            if token.key in _TABLE_WORDS:
+            if token.key in TABLE_WORDS:
                 return token.key if _wants_table(before, token) else "SELECT"
             if token.key in _CLAUSES:
                 return token.key
     return ""
 
 
-def _wants_table(before: Sequence[_Token], word: _Token) -> bool:
+def _wants_table(before: Sequence[ScopeToken], word: ScopeToken) -> bool:
     """Whether a table is still to come after the word: only the tables of a list are
     there, and a comma last."""
     after = [token for token in before if token.at > word.at]
     return not after or after[-1].text in (",", "(")
 
 
-def _named_tables(own: Sequence[_Token], catalog: Catalog) -> list[_Named]:
-    """The tables of the statement that the catalog knows, with their aliases."""
-    found: list[_Named] = []
-    place = 0
-    in_list = False
-    while place < len(own):
-        token = own[place]
-        if token.kind == "word" and token.key in _TABLE_WORDS:
-            in_list = True
-            place += 1
-        elif in_list and token.text == ",":
-            place += 1
-        else:
-            in_list = False
-            place += 1
-            continue
-        names, place = _name_path(own, place)
-        table = _table(names, catalog) if names else None
-        if table is None:
-            continue
-        alias, place = _alias(own, place)
-        found.append(_Named(table, alias or table.name))
-    return found
-
-
-def _name_path(own: Sequence[_Token], place: int) -> tuple[list[str], int]:
-    names: list[str] = []
-    while place < len(own) and own[place].is_name and own[place].key not in _AFTER_TABLE:
-        names.append(own[place].name)
-        place += 1
-        if place >= len(own) or own[place].text != ".":
-            break
-        place += 1
-    return names, place
-
-
-def _alias(own: Sequence[_Token], place: int) -> tuple[str, int]:
-    if place < len(own) and own[place].key == "AS":
-        place += 1
-    if place < len(own) and own[place].is_name and own[place].key not in _AFTER_TABLE:
-        return own[place].name, place + 1
-    return "", place
-
-
-def _table(names: Sequence[str], catalog: Catalog) -> Table | None:
-    wanted = names[-1].casefold()
-    schema = names[-2].casefold() if len(names) > 1 else None
-    alike = [table for table in catalog.tables if table.name.casefold() == wanted]
-    for table in alike:
-        place = catalog.default_schema.casefold() if schema is None else schema
-        if table.schema.casefold() == place:
-            return table
-    return alike[0] if alike and schema is None else None
-
-
-def _is_ambiguous(column: str, named: Sequence[_Named]) -> bool:
+def _is_ambiguous(column: str, named: Sequence[NamedTable]) -> bool:
     wanted = column.casefold()
     return (
         sum(any(each.name.casefold() == wanted for each in one.table.columns) for one in named) > 1

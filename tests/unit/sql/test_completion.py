@@ -77,6 +77,59 @@ def test_a_join_is_proposed_by_the_foreign_key_whichever_table_has_it() -> None:
     assert names(at("SELECT 1 FROM orders JOIN |"), "table")[0] == "customers"
 
 
+WITH = "WITH big AS (SELECT id, total * 2 AS twice FROM orders), named (a, b) AS (SELECT 1, 2)"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # What WITH names, by its list of names or by its SELECT.
+        (f"{WITH} SELECT | FROM big", "id twice"),
+        (f"{WITH} SELECT b.| FROM big b", "id twice"),
+        (f"{WITH} SELECT | FROM named", "a b"),
+        (f"{WITH} SELECT | FROM big JOIN named ON 1", "id twice a b"),
+        ("WITH o AS (SELECT * FROM orders), t AS (SELECT | FROM o) SELECT 1",
+         "id customer_id total"),
+        ("WITH o AS (SELECT c.* FROM orders r JOIN customers c ON 1) SELECT | FROM o",
+         "id name city"),
+        ("WITH customers AS (SELECT total FROM orders) SELECT | FROM customers", "total"),
+        ("WITH RECURSIVE n AS (SELECT 1 AS k UNION ALL SELECT k + | FROM n) SELECT 1", "k"),
+        ("WITH gone AS (DELETE FROM orders RETURNING id, total) SELECT | FROM gone", "id total"),
+        ("SELECT * FROM (WITH w AS (SELECT name FROM customers) SELECT | FROM w) q", "name"),
+        # Queries in FROM.
+        ("SELECT s.| FROM (SELECT name, count(*) AS n FROM customers GROUP BY name) s", "name n"),
+        ("SELECT | FROM (SELECT o.total t, o.id FROM orders AS o) s", "t id"),
+        ("SELECT | FROM (SELECT DISTINCT name FROM customers) s", "name"),
+        ("SELECT | FROM (SELECT id FROM orders UNION SELECT city FROM customers) s", "id"),
+        ("SELECT | FROM (VALUES (1, 2)) AS v (one, two)", "one two"),
+        ("SELECT 1 FROM orders, (SELECT | FROM customers) s", "id name city"),
+        ("SELECT 1 FROM orders o, LATERAL (SELECT o.| FROM customers) s", "id customer_id total"),
+        # A condition sees the tables around it, and what is inside comes first.
+        ("SELECT 1 FROM orders o WHERE EXISTS (SELECT 1 FROM customers c WHERE o.|)",
+         "id customer_id total"),
+        ("SELECT name FROM customers UNION SELECT | FROM orders", "id customer_id total"),
+        ("SELECT | FROM customers UNION SELECT id FROM orders", "id name city"),
+        # What is not finished.
+        ("SELECT s.| FROM (SELECT name FROM customers s", "id name city"),
+        ("WITH big AS (SELECT | FROM orders", "id customer_id total"),
+        ("SELECT x.| FROM (SELECT", ""),
+    ],
+)  # fmt: skip
+def test_columns_of_queries_are_proposed_where_they_are_seen(text: str, expected: str) -> None:
+    assert names(at(text), "column") == expected.split()
+
+
+def test_what_with_names_is_proposed_as_a_table_where_it_is_known() -> None:
+    assert names(at(f"{WITH} SELECT * FROM |"), "table")[:2] == ["big", "named"]
+    inside = "WITH a AS (SELECT 1 AS x), b AS (SELECT * FROM |), c AS (SELECT 2) SELECT 1"
+    assert names(at(inside), "table")[:2] == ["a", "customers"]
+
+
+def test_the_type_of_a_column_comes_with_it_through_queries() -> None:
+    found = at("SELECT | FROM (SELECT total AS t, 1 AS k FROM orders) s")
+    assert [each.detail for each in found[:2]] == ["s: integer", "s"]
+
+
 def test_names_are_written_as_the_dialect_reads_them() -> None:
     (odd,) = [item for item in at("SELECT * FROM odd|") if item.kind == "table"]
     assert (odd.label, odd.insert) == ("Odd Names", '"Odd Names"')
@@ -286,7 +339,7 @@ def test_behind_a_schema_come_its_tables() -> None:
         ("SELECT | FROM public.log", "other"),
         ("SELECT | FROM nothing.log", ""),
         ("SELECT | FROM notes", "of"),
-        ("SELECT | FROM (SELECT * FROM orders), audit.log", "no part"),
+        ("SELECT | FROM (SELECT * FROM orders), audit.log", "at no of part"),
         ("SELECT | FROM orders; SELECT * FROM log", "no part"),
         ("SELECT * FROM log; SELECT | FROM orders; SELECT * FROM log", "no part"),
         ("SELECT 1, | FROM orders WHERE no IN (1, 2), log", "no part"),

@@ -9,6 +9,7 @@ belongs to the session that began it.
 from __future__ import annotations
 
 import asyncio
+import re
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -51,6 +52,10 @@ TELL_S = 0.5
 SWEEP_S = 2.0
 """How often progress is sent, and what has ended is let go, in seconds."""
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
+_MISSES = frozenset({Code.SQL_FAILED, Code.TABLE_UNKNOWN})
+"""Errors after which the nearest names may help."""
+_UNKNOWN_TABLE = "masking.unknown_table"
+_NAMED = re.compile(r"`([^`]+)`")
 _WAIT_LEASE_S = 20.0
 """For how long a card says that a run waits, unless the run renews that."""
 
@@ -258,7 +263,7 @@ class Runs:
         try:
             await self._run(run, statement)
         except TidegateError as error:
-            self._fail(run, error)
+            self._fail(run, await self._advised(run, error))
         except Exception:
             self._fail(run, TidegateError(Code.INTERNAL, "A fault of the server"))
             raise
@@ -315,6 +320,25 @@ class Runs:
             )
         if note := page_note(page):
             run.warnings.append(note)
+
+    async def _advised(self, run: Run, error: TidegateError) -> TidegateError:
+        """The error, with the nearest names where the database missed one: of those that the
+        operator may see."""
+        unknown = error.details.get("rule") == _UNKNOWN_TABLE
+        if not (error.code in _MISSES or unknown) or not speaks_sql(run.source):
+            return error
+        from tidegate.search.suggestions import hint_on  # imported at the first mistake
+
+        try:
+            catalog = await self._calls.catalog(run.caller, run.body)
+        except TidegateError:
+            return error
+        text = run.body.statement
+        hint = hint_on(error.message, text, catalog)
+        advised = error if hint is None else error.with_hint(hint)
+        if unknown and (at := _only_place(error.message, text)) is not None:
+            advised.details["position"] = at + 1
+        return advised
 
     async def _await_answer(self, run: Run, needed: ApprovalNeeded) -> None:
         """Wait until the question has an answer, and tell the page of it."""
@@ -402,6 +426,16 @@ def statement_of(
             )
         return Statement(*bind_names(text, params, source.dialect))
     return Statement(text, tuple(params))
+
+
+def _only_place(message: str, text: str) -> int | None:
+    """Where the name that a message has in backticks is in a statement, if it is there once."""
+    name = _NAMED.search(message)
+    if name is None:
+        return None
+    last = re.escape(name[1].rpartition(".")[2])
+    places = [each.start() for each in re.finditer(rf"(?<![\w$]){last}(?![\w$])", text)]
+    return places[0] if len(places) == 1 else None
 
 
 def _report(run: Run, share: float, text: str) -> None:

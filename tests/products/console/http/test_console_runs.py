@@ -207,6 +207,18 @@ def test_a_run_belongs_to_its_session_and_another_finds_nothing_of_it(
     assert len(rows(vera, done["id"])) == 3
 
 
+def test_a_name_that_is_not_there_is_answered_with_the_nearest(vera: Visitor) -> None:
+    for source in ("lite", "pg"):
+        failed = run(vera, source, "SELECT nam FROM customers")
+        assert failed["hint"].startswith("Nearest: customers.name"), failed
+        # Where columns are masked, the gate itself knows no such table.
+        failed = run(vera, source, "SELECT 1 FROM custmers")
+        assert failed["hint"] == "Nearest: customers.", failed
+        assert failed["at"] == len("SELECT 1 FROM "), failed
+    failed = run(vera, "lite", "SELECT id FROM customers JOIN orders ON 1")
+    assert failed["hint"].startswith("Say which: customers.id "), failed
+
+
 def test_a_masked_column_is_masked_in_a_result_too(vera: Visitor) -> None:
     for source in ENGINES:
         done = run(vera, source, "SELECT id, email FROM customers ORDER BY id")
