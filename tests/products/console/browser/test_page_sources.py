@@ -14,7 +14,7 @@ from external.install import node, node_modules
 from products.console.support.console_site import PAGE
 
 FIRST_PAGES_BYTES = 60 * 1024
-LAZY = {"activity.js", "access.js", "data.js", "now.js"}
+LAZY = {"activity.js", "access.js", "data.js", "find_text.js", "now.js"}
 SINKS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function"
     r"|DOMParser|createContextualFragment|sessionStorage|setHTML"

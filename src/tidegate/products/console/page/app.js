@@ -1,5 +1,6 @@
 /** The console: sign in, the rail, the pages, what is live. */
 
+import { offer } from "./actions.js";
 import { ApiError, dropKey, errorText, keepKey, post, resume, useSession } from "./api.js";
 import { showKeys } from "./dialogs.js";
 import { fetchNeeds, h, keyed } from "./dom.js";
@@ -164,6 +165,11 @@ function shell() {
     const name = PAGES.find(([page]) => page === route.value.page)?.[1] ?? "Not found";
     document.title = `${waiting.value ? `(${waiting.value}) ` : ""}${name} – Tidegate`;
   });
+  offer(() => [
+    { label: "Keys", run: () => void showKeys() },
+    { label: "Sign out", run: () => void leave(false) },
+    { label: "Sign out everywhere", run: () => void leave(true) },
+  ]);
   return h("div", { class: "shell" },
     h("nav", { class: "rail", "aria-label": "Pages" },
       h("a", { class: "skip", href: "#/inbox", onclick: (/** @type {Event} */ event) => {

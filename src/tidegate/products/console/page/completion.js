@@ -105,7 +105,7 @@ export function completion(editor, ask) {
     const before = editor.text.peek().slice(Math.max(0, caret - 80), caret);
     const kind = editor.lines.kindBefore(caret);
     const inText = kind === "string" || kind === "comment" || kind === "number";
-    const asks = typed === "." || (/^[\p{L}\p{N}_]*[\p{L}_]$/u.test(typed) && (WORD.exec(before)?.[0].length ?? 0) > 0);
+    const asks = typed === "." || (typed === " " && /\b(?:join|on) $/i.test(before)) || (/^[\p{L}\p{N}_]*[\p{L}_]$/u.test(typed) && (WORD.exec(before)?.[0].length ?? 0) > 0);
     if (typed && asks && !inText) {
       timer = setTimeout(() => void request(false), WAIT_MS);
       if (typed === ".") open.value = null;

@@ -1,8 +1,9 @@
 /** Data: the tree of sources and tables, the tabs, and the tab that is in front. */
 
+import { offer } from "./actions.js";
 import { sourceChip } from "./card.js";
 import { data } from "./data_state.js";
-import { newQueryButton, tabBar } from "./data_tabs.js";
+import { newQuery, newQueryButton, renameTab, tabBar } from "./data_tabs.js";
 import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, loadStyle } from "./dom.js";
@@ -35,6 +36,7 @@ function view() {
   followAddress();
   panels(area);
   keys();
+  offer(actions);
   const tree = dataTree(() => (drawer.value = false));
   effect(() => {
     void data.active.value;
@@ -169,14 +171,33 @@ function keys() {
       return;
     }
     if (!event.altKey || event.ctrlKey || event.metaKey) return;
-    const work = { KeyW: event.shiftKey ? () => data.reopen() : () => data.close(data.active.peek()),
-      PageDown: () => step(1), PageUp: () => step(-1) }[event.code];
+    const active = data.active.peek();
+    const work = { KeyW: event.shiftKey ? () => data.reopen() : () => data.close(active),
+      PageDown: () => (event.shiftKey ? data.moveBy(active, 1) : step(1)),
+      PageUp: () => (event.shiftKey ? data.moveBy(active, -1) : step(-1)) }[event.code];
     if (!work || (event.code === "KeyW" && !event.shiftKey && !data.active.peek())) return;
     event.preventDefault();
     void work();
   };
   document.addEventListener("keydown", press);
   onEnd(() => document.removeEventListener("keydown", press));
+}
+
+/** What Ctrl K finds while Data is in front. @returns {import("./actions.js").Action[]} */
+function actions() {
+  const tab = data.tabs.peek().find(({ id }) => id === data.active.peek());
+  return [
+    ...data.sources.peek().filter(({ may }) => may.read).map((source) =>
+      ({ label: `New query on ${source.name}`, run: () => newQuery(source.name) })),
+    { label: "Search the tables of all sources", keys: "/", run: () => document.getElementById("tree-search")?.focus() },
+    { label: "Open the tab again that was closed last", keys: "Alt Shift W", run: () => void data.reopen() },
+    ...(tab ? [
+      ...(tab.kind === "query" ? [{ label: "Rename the tab", keys: "F2", run: () => void renameTab(tab.id) }] : []),
+      { label: "Move the tab left", keys: "Alt Shift PgUp", run: () => void data.moveBy(tab.id, -1) },
+      { label: "Move the tab right", keys: "Alt Shift PgDn", run: () => void data.moveBy(tab.id, 1) },
+      { label: "Close the tab", keys: "Alt W", run: () => void data.close(tab.id) },
+    ] : []),
+  ];
 }
 
 /** @param {number} by */

@@ -182,6 +182,29 @@ class DataState {
     }
   }
 
+  /** Put a tab between others. @param {string} id @param {number} to its place among the others */
+  async move(id, to) {
+    const others = this.tabs.peek().filter((each) => each.id !== id);
+    const at = Math.max(0, Math.min(to, others.length));
+    const [before, after] = [others[at - 1], others[at]];
+    const position = !before ? (after?.position ?? 1) - 1 : !after ? before.position + 1
+      : (before.position + after.position) / 2;
+    await this.#try(() => this.write(id, { position }));
+  }
+
+  /** @param {string} id @param {number} by -1 for one to the left */
+  async moveBy(id, by) {
+    const at = this.tabs.peek().findIndex((each) => each.id === id);
+    if (at < 0 || at + by < 0 || at + by >= this.tabs.peek().length) return;
+    await this.move(id, at + by);
+    say(`Tab ${at + by + 1} of ${this.tabs.peek().length}`);
+  }
+
+  /** @param {string} id @param {string} title */
+  async rename(id, title) {
+    await this.#try(() => this.write(id, { title }));
+  }
+
   /** @template T @param {() => Promise<T>} work @returns {Promise<T | null>} */
   async #try(work) {
     try {

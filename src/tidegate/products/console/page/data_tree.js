@@ -1,11 +1,14 @@
 /** The tree of sources, schemas and tables, and the search over all of them. */
 
+import { contextMenu } from "./context_menu.js";
 import { Names } from "./data_names.js";
 import { data } from "./data_state.js";
+import { newQuery } from "./data_tabs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { perSession } from "./state.js";
+import { perSession, say } from "./state.js";
+import { tableState } from "./table_state.js";
 import { colorClass, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_names.js").TreeRow} TreeRow */
@@ -98,6 +101,7 @@ class Tree {
       onscroll: () => this.#draw(), onkeydown: (/** @type {KeyboardEvent} */ event) => this.#press(event),
       onfocus: () => this.#current || this.#go(0),
     }, this.list);
+    contextMenu(this.box, (event) => this.#menu(event));
     const size = new ResizeObserver(() => this.#draw());
     size.observe(this.box);
     onEnd(() => size.disconnect());
@@ -193,6 +197,41 @@ class Tree {
         if (byKey) document.getElementById(`panel-${tab.id}`)?.focus();
       });
     }
+  }
+
+  /** What can be done with a row. @param {MouseEvent | null} event
+   * @returns {import("./context_menu.js").Menu | null} */
+  #menu(event) {
+    if (event) {
+      const node = /** @type {Element} */ (event.target).closest(".tree-row");
+      const key = [...this.#kept.values()].find((each) => each.node === node)?.row.key;
+      if (!key) return null;
+      this.#active.value = key;
+    }
+    const row = this.#current;
+    if (!row || row.kind === "note" || row.kind === "more" || row.kind === "group") return null;
+    const at = this.#kept.get(row.key)?.node ?? null;
+    const name = nameOf(row);
+    const place = row.kind === "source" ? { source: row.source.name, database: null, schema: null } : row.place;
+    const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => say("Copied")) };
+    const query = { label: "New query here", run: () => newQuery(place.source, place) };
+    if (row.kind === "source" || row.kind === "schema") {
+      const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
+      const refresh = { label: "Read the names again", run: () => this.#names.refresh() };
+      const may = row.kind === "schema" || row.source.may.read;
+      return { label: name, items: may ? [open, query, refresh, null, copy] : [copy], at };
+    }
+    /** @param {"rows" | "structure" | "ddl"} view */
+    const show = (view) => () => void data.openTable(row.place, row.table).then((tab) => {
+      if (!tab) return;
+      tableState(tab.id).view.value = view;
+      this.#opened();
+      document.getElementById(`panel-${tab.id}`)?.focus();
+    });
+    return { label: name, at, items: [
+      { label: "Show the rows", run: show("rows") }, { label: "Show the structure", run: show("structure") },
+      { label: "Show the DDL", run: show("ddl") }, query, null, copy,
+    ] };
   }
 
   /** Go into the tree from the search, where there is something to choose. */

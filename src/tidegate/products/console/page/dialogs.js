@@ -97,7 +97,7 @@ const KEYS = [
   ["a, then Enter", "allow once"],
   ["d", "deny, with a word to the agent"],
   ["u", "put the rows back, after a change"],
-  ["Ctrl K", "go to a page or a question"],
+  ["Ctrl K", "go to a page or a question, or do something"],
   ["Escape", "close, or take the a back"],
   ["?", "this list"],
 ];
@@ -105,6 +105,9 @@ const DATA_KEYS = [
   ["/", "search the tables of all sources"],
   ["Alt PgDn, PgUp", "next and previous tab"],
   ["Alt W", "close the tab; with Shift: open it again"],
+  ["Alt Shift PgDn, PgUp", "move the tab"],
+  ["F2", "on a tab: name it"],
+  ["Shift F10", "what can be done with a tab, a table or a value"],
   ["Enter", "open a value; in the head: sort"],
   ["Ctrl Enter", "go to the row that a value refers to"],
   ["Ctrl C", "copy the chosen cells"],

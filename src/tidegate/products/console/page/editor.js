@@ -26,6 +26,8 @@ export class Editor {
   selection = signal(/** @type {Range} */ ({ from: 0, to: 0 }));
   /** Marks that others set: errors, hidden characters. */
   marks = signal(/** @type {Mark[]} */ ([]));
+  /** What a search has found. */
+  finds = signal(/** @type {Range[]} */ ([]));
   /** The lines of the statement that would run. */
   current = signal(/** @type {Range | null} */ (null));
   /** Whether the next Tab leaves the editor. */
@@ -285,7 +287,8 @@ export class Editor {
     this.layer.style.transform = `translate(${PADDING - area.scrollLeft}px, ${top}px)`;
     this.numbers.style.transform = `translateY(${top}px)`;
     this.#gutter.style.width = `${Math.max(2, String(lines.lines.length).length) + 2}ch`;
-    const marks = this.#allMarks();
+    const [begin, end] = [lines.starts[first] ?? 0, lines.starts[last] ?? lines.text.length + 1];
+    const marks = this.#allMarks().filter(({ from, to }) => to >= begin && from <= end);
     const shown = [];
     for (let index = first; index < last; index += 1) shown.push(this.#lineNode(index, marks));
     keep(this.layer, shown);
@@ -296,6 +299,7 @@ export class Editor {
     const marks = [...this.marks.peek()];
     const { from, to } = this.selection.peek();
     const pair = from === to ? this.lines.brackets(from) : null;
+    for (const place of this.finds.peek()) marks.push({ ...place, kind: place.from === from && place.to === to ? "found" : "find" });
     for (const at of pair ?? []) marks.push({ from: at, to: at + 1, kind: "bracket" });
     return marks;
   }

@@ -4,6 +4,7 @@
  * is its active descendant.
  */
 
+import { contextMenu } from "./context_menu.js";
 import { cellClass, fillCell, tabSeparated } from "./data_cells.js";
 import { h } from "./dom.js";
 import { GridColumns } from "./grid_columns.js";
@@ -24,6 +25,7 @@ import { counted, number, visible } from "./text.js";
  *   sort?: () => readonly { column: string, direction: "asc" | "desc" }[],
  *   canSort?: (column: number) => boolean, onSort?: (column: number, add: boolean) => void,
  *   onOpenCell?: (row: number, column: number) => void,
+ *   menu?: (spot: Spot) => import("./context_menu.js").MenuItem[],
  *   followName?: (column: number) => string, onFollow?: (row: number, column: number) => void,
  *   isCounted?: () => boolean, toEnd?: (ended: AbortSignal) => Promise<number> }} GridOptions
  * `followName`: the table that a column refers to, or ""; `isCounted`: whether `rows.count` is all;
@@ -83,6 +85,7 @@ class Grid {
       onclick: (/** @type {MouseEvent} */ event) => this.#click(event),
       ondblclick: (/** @type {MouseEvent} */ event) => this.#double(event),
     }, this.head, this.body);
+    contextMenu(this.box, (event) => this.#menu(event));
     const size = new ResizeObserver(() => this.draw(false));
     size.observe(this.box);
     onEnd(() => size.disconnect());
@@ -357,6 +360,37 @@ class Grid {
     const room = box.clientWidth - this.#numberWidth;
     if (left < box.scrollLeft || right - left > room) box.scrollLeft = left;
     else if (right > box.scrollLeft + room) box.scrollLeft = right - room;
+  }
+
+  /** What can be done with the cell under the pointer, or the active one.
+   * @param {MouseEvent | null} event @returns {import("./context_menu.js").Menu | null} */
+  #menu(event) {
+    const target = /** @type {Element | null} */ (event?.target ?? null);
+    const head = /** @type {HTMLElement | null} */ (target?.closest(".grid-name") ?? null);
+    if (head) this.#go({ row: -1, column: Number(head.dataset.column) }, false);
+    else if (event && target?.closest(".grid-row")) {
+      const spot = this.#under(event);
+      const { top, bottom, left, right } = this.#range;
+      const chosen = spot.row >= top && spot.row <= bottom && spot.column >= left && spot.column <= right;
+      if (!chosen) this.#go(spot, false);
+    } else if (event) return null;
+    const { row, column } = this.active.peek();
+    const about = this.#columns.all[column];
+    if (!about || (row >= 0 && !this.#options.rows.rowAt(row))) return null;
+    const sorts = this.#sorts(column);
+    const follows = row >= 0 && (this.#options.followName?.(column) ?? "") !== "";
+    return {
+      label: row < 0 ? `Column ${about.name}` : `${about.name}, row ${row + 1}`,
+      at: this.box.querySelector(`[id="${this.#id}-cell"]`),
+      items: [
+        ...(row >= 0 && this.#options.onOpenCell ? [{ label: "Open the value", keys: "Enter", run: () => this.#options.onOpenCell?.(row, column) }] : []),
+        ...(follows ? [{ label: `Go to ${this.#options.followName?.(column)}`, keys: "Ctrl Enter", run: () => this.#options.onFollow?.(row, column) }] : []),
+        { label: row < 0 ? "Copy the name" : "Copy", keys: "Ctrl C", run: () => void this.copy(null) },
+        ...(this.#options.onSort ? [{ label: "Sort by this column", disabled: !sorts, run: () => this.#sort(column, false) },
+          { label: "Sort by it as well", disabled: !sorts, run: () => this.#sort(column, true) }] : []),
+        ...(this.#options.menu?.({ row, column }) ?? []),
+      ],
+    };
   }
 
   /** @param {KeyboardEvent} event */

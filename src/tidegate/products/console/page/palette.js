@@ -1,5 +1,6 @@
 /** Ctrl K: go to a page or a question by a few letters. */
 
+import { offered } from "./actions.js";
 import { get, query } from "./api.js";
 import { each, h } from "./dom.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
@@ -22,6 +23,7 @@ function entries() {
     ...pages.map(([page, label]) => ({
       id: `page-${page}`, label, hint: "page", run: () => go(`#/${page}`),
     })),
+    ...offered().map(({ label, keys, run }, at) => ({ id: `action-${at}`, label, hint: keys ?? "action", run })),
     ...looks.map((look) => ({
       id: `look-${look}`, label: look === "auto" ? "Look: as the system" : `Look: ${look}`,
       hint: "look", run: () => void (theme.value = look),
@@ -31,6 +33,7 @@ function entries() {
 
 const WAIT_MS = 150;
 const MOST_TABLES = 8;
+const MOST_OWN = 20;
 
 /** Tables of all sources whose name has what is typed, a moment after it was typed.
  * @param {import("./signals.js").Signal<string>} typed */
@@ -65,7 +68,7 @@ export function openPalette() {
       const words = typed.value.toLowerCase().split(/\s+/).filter(Boolean);
       const own = all.filter(({ label, hint }) =>
         words.every((word) => `${label} ${hint}`.toLowerCase().includes(word)));
-      return [...own.slice(0, 12), ...held.value.slice(0, MOST_TABLES)];
+      return [...own.slice(0, MOST_OWN), ...held.value.slice(0, MOST_TABLES)];
     });
     const current = computed(() => found.value[Math.min(at.value, found.value.length - 1)]);
     /** @param {Entry | undefined} entry */
@@ -85,7 +88,7 @@ export function openPalette() {
     return h("dialog", { class: "palette", "aria-label": "Go to", oncancel: () => close() },
       h("input", {
         type: "text", role: "combobox", "aria-expanded": "true", "aria-controls": "palette-list",
-        "aria-label": "Go to a page, a question or a table", "aria-autocomplete": "list", placeholder: "Go to …",
+        "aria-label": "Go to a page, a question or a table, or do something", "aria-autocomplete": "list", placeholder: "Go to, or do …",
         autocomplete: "off", spellcheck: "false",
         "aria-activedescendant": () => current.value?.id ?? null,
         oninput: (/** @type {Event} */ event) => {

@@ -1,6 +1,7 @@
 /** A query tab: the text, what the gate says about it, and what came of running it. */
 
 import { errorText, post } from "./api.js";
+import { offer } from "./actions.js";
 import { sourceChip } from "./card.js";
 import { completion } from "./completion.js";
 import { data } from "./data_state.js";
@@ -15,7 +16,7 @@ import { lexerOf } from "./lexer.js";
 import { NONE, parametersForm, parametersIn, Values } from "./parameters.js";
 import { errorPlace, runsView, sayEnd } from "./run_view.js";
 import { forgetRuns, runsOf } from "./runs.js";
-import { computed, effect, onEnd, signal } from "./signals.js";
+import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { listen, say, session } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
 import { TextLines } from "./text_lines.js";
@@ -53,6 +54,8 @@ class QueryTab {
   #values;
   #plan = signal(/** @type {{ plan: Plan | null, error: string, statement: string } | null} */ (null));
   #trouble = signal("");
+  #finding = signal(/** @type {ReturnType<typeof import("./find_text.js").findBar> | null} */ (null));
+  #endFinding = () => {};
 
   /** @param {import("./signals.js").Signal<DataTab>} tab */
   constructor(tab) {
@@ -74,7 +77,7 @@ class QueryTab {
     this.node = h("section", {
       class: () => `query ${colorClass(data.source(tab.value.source))}`, "aria-label": "Query",
     },
-      this.#bar(), conflictView(this.text, this.editor),
+      this.#bar(), conflictView(this.text, this.editor), () => this.#finding.value?.node ?? null,
       this.editor.node, this.#judgedLine(), suggestions,
       parametersForm(() => this.parameters.value, this.#values, () => void this.run()),
       this.#divider(), this.#results());
@@ -86,7 +89,26 @@ class QueryTab {
       if (inside && this.node.offsetParent && !event.defaultPrevented && !dialogIsOpen() && this.#press(event)) event.preventDefault();
     };
     document.addEventListener("keydown", press);
-    onEnd(() => document.removeEventListener("keydown", press));
+    onEnd(() => {
+      document.removeEventListener("keydown", press);
+      this.#endFinding();
+    });
+    offer(() => (this.node.offsetParent ? this.#actions() : []));
+  }
+
+  /** What Ctrl K finds while the tab is in front. */
+  #actions() {
+    return [
+      { label: "Run", keys: "Ctrl Enter", run: () => void this.run() },
+      { label: "Run all", keys: "Ctrl Shift Enter", run: () => void this.runAll() },
+      { label: "Explain", keys: "Ctrl Shift E", run: () => void this.explain(false) },
+      { label: "Explain with measured times …", run: () => void this.explain(true) },
+      { label: "Format", keys: "Ctrl Shift F", run: () => void this.format() },
+      { label: "Find in the text", keys: "Ctrl F", run: () => void this.find(false) },
+      { label: "Find and replace", keys: "Ctrl H", run: () => void this.find(true) },
+      { label: "Your statements", keys: "Ctrl Shift H", run: () => void this.history() },
+      { label: "Go to the text", run: () => this.editor.area.focus() },
+    ];
   }
 
   #source() {
@@ -143,6 +165,9 @@ class QueryTab {
     else if (event.key.toLowerCase() === "e" && control && event.shiftKey) void this.explain(false);
     else if (event.key.toLowerCase() === "h" && control && event.shiftKey) void this.history();
     else if (event.key.toLowerCase() === "f" && control && event.shiftKey) void this.format();
+    else if (event.key.toLowerCase() === "f" && control && !event.altKey) void this.find(false);
+    else if ((event.key.toLowerCase() === "h" && event.ctrlKey) || (event.code === "KeyF" && event.metaKey && event.altKey)) void this.find(true);
+    else if (event.key === "F3" && this.#finding.peek()) (event.shiftKey ? this.#finding.peek()?.previous : this.#finding.peek()?.next)?.();
     else if (event.key === "Escape" && this.runs.isBusy.peek() && !dialogIsOpen()) {
       this.runs.cancel();
       return false;
@@ -268,6 +293,23 @@ class QueryTab {
       editor.replace(range, statement, { from: selected.from < selected.to ? range.from : end, to: end });
       say("The text is formatted.");
     });
+  }
+
+  /** Find in the text. @param {boolean} replaces whether to replace as well */
+  async find(replaces) {
+    if (!this.#finding.peek()) {
+      const { findBar } = await import("./find_text.js");
+      const [bar, stop] = root(() => findBar(this.editor, () => this.#leaveFinding()));
+      this.#endFinding = stop;
+      this.#finding.value = bar;
+    }
+    this.#finding.peek()?.open(replaces);
+  }
+
+  #leaveFinding() {
+    this.#finding.value = null;
+    this.#endFinding();
+    this.editor.area.focus();
   }
 
   async history() {
@@ -414,6 +456,8 @@ const KEYS = [
   ["Tab, Shift Tab", "indent, less; after Escape: leave the text"],
   ["Ctrl Shift E", "the plan"],
   ["Ctrl Shift F", "put each clause on a line of its own"],
+  ["Ctrl F, Ctrl H", "find; find and replace"],
+  ["F3, Shift F3", "the next place, the one before"],
   ["Ctrl Shift H", "your statements"],
 ];
 

@@ -1,15 +1,17 @@
 /** The page of a table: its rows, its structure, its definition. */
 
+import { offer } from "./actions.js";
 import { ApiError, errorText, get, post, query } from "./api.js";
 import { sourceChip } from "./card.js";
 import { cellPanel } from "./cell_panel.js";
 import { cellText } from "./data_cells.js";
 import { data } from "./data_state.js";
+import { newQuery } from "./data_tabs.js";
 import { h, keyed } from "./dom.js";
 import { fileSaver } from "./file_saver.js";
 import { grid } from "./grid.js";
 import { icon } from "./icons.js";
-import { computed, effect, onEnd, signal, untracked } from "./signals.js";
+import { batch, computed, effect, onEnd, signal, untracked } from "./signals.js";
 import { say } from "./state.js";
 import { filterForm } from "./table_filters.js";
 import { TableRows } from "./table_rows.js";
@@ -18,6 +20,7 @@ import { definitionView, structureView } from "./table_structure.js";
 import { counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
+/** @typedef {import("./data_contract.js").Filter} Filter */
 /** @typedef {import("./data_contract.js").ForeignKey} ForeignKey */
 /** @typedef {import("./data_contract.js").Place} Place */
 /** @typedef {import("./data_contract.js").TableFacts} TableFacts */
@@ -127,7 +130,7 @@ class TablePage {
 export function tablePage(tab) {
   const page = new TablePage(tab.peek());
   const { state } = page;
-  return h("div", { class: "table-page" },
+  const node = h("div", { class: "table-page" },
     h("header", { class: "table-head" }, title(page), h("div", { class: "table-tools" },
       () => (state.view.value === "rows" ? rowTools(page) : null), views(state))),
     () => (page.error.value
@@ -142,6 +145,17 @@ export function tablePage(tab) {
           return state.view.peek() === "structure" ? structureView(facts, page.place) : definitionView(facts);
         }));
     }));
+  offer(() => (node.offsetParent ? [
+    ...VIEWS.map(([view, label]) => ({ label: `${label} of ${page.table}`, run: () => void (state.view.value = view) })),
+    { label: `Filter the rows of ${page.table}`, run: () => batch(() => {
+      state.view.value = "rows";
+      state.filtering.value = true;
+    }) },
+    { label: "Read the rows again", run: () => page.ask() },
+    { label: "Count the rows", run: () => void page.countRows() },
+    { label: `New query on ${page.place.source} beside ${page.table}`, run: () => newQuery(page.place.source, page.place) },
+  ] : []));
+  return node;
 }
 
 /** @param {TablePage} page */
@@ -197,6 +211,7 @@ function rowsView(page) {
     label: `Rows of ${page.table}`, columns: () => found.columns.value, rows: found.rows,
     sort: () => state.sort.value, onSort: (column, add) => state.sortBy(found.columns.peek()[column].name, add),
     canSort: (column) => !found.columns.peek()[column]?.masked,
+    menu: (spot) => valueItems(page, spot),
     onOpenCell: (row, column) => found.rows.rowAt(row) && (page.opened.value = { row, column }),
     followName: (column) => page.keysOf(column)[0]?.to.table ?? "",
     onFollow: (row, column) => void page.follow(row, column),
@@ -236,6 +251,23 @@ function rowsView(page) {
         return spot ? rowPanel(page, spot, close) : null;
       })),
     statusLine(page));
+}
+
+/** What can be done with a value beside what any grid does. @param {TablePage} page @param {Spot} spot
+ * @returns {import("./context_menu.js").MenuItem[]} */
+function valueItems(page, { row, column }) {
+  const about = page.found.columns.peek()[column];
+  const value = page.found.rows.rowAt(row)?.[column];
+  if (row < 0 || !about || about.masked || value === undefined || (value !== null && typeof value === "object")) return [];
+  const { state } = page;
+  /** @param {"=" | "!="} operator @returns {Filter} */
+  const filter = (operator) => (value === null
+    ? { column: about.name, operator: operator === "=" ? "is null" : "is not null", value: "", second: "" }
+    : { ...equals(about.name, value), operator });
+  return [null,
+    { label: "Only rows with this value", run: () => state.show([...state.filters.peek(), filter("=")]) },
+    { label: "Only rows without it", run: () => state.show([...state.filters.peek(), filter("!=")]) },
+  ];
 }
 
 /** @param {unknown} error @param {() => void} retry */
