@@ -1,4 +1,4 @@
-/** What a query tab is called while nobody has named it: by what is written in it. */
+/** What a query tab is called while it has no name of its own: by what is written in it. */
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
 
@@ -16,7 +16,7 @@ const NOISE = /--[^\n]*|\/\*[^]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)/g;
 export const tabName = ({ kind, title, text }) =>
   (kind === "query" && UNNAMED.test(title) && text?.trim() ? nameOf(text) || title : title);
 
-/** The first line if it is a comment; else the tables, behind what is done to them.
+/** The first line if it is a comment; else the tables, after what is done to them.
  * @param {string} text */
 export function nameOf(text) {
   const begin = text.slice(0, READ).trimStart();
