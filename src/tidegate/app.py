@@ -28,7 +28,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
 from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.gateway import Gateway, GatewayOptions
@@ -60,6 +60,7 @@ from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.tasks import Tasks, TaskTimes
+from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.store.records import operator_of
@@ -175,6 +176,13 @@ class App:
             self.state.changes,
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
+        )
+        self.readiness = Readiness(
+            self._known_failures,
+            {
+                "audit": self.audit.try_writing,
+                "state": self.state.try_writing,
+            },
         )
         self.figures = CallFigures()
         """Counts the calls of this process, if it serves the console."""
@@ -298,17 +306,20 @@ class App:
         names = {resource_url(settings, path) for path in surface_paths(self.config)}
         return OAuth(settings, frozenset(names | {*settings.audience}))
 
-    def readiness(self) -> Mapping[str, str]:
-        """What this server needs for its work and does not have now, with the reason."""
-        failing: dict[str, str] = {}
+    def _known_failures(self) -> Failures:
+        """What this server needs for its work and does not have now, as far as it is seen without
+        a write."""
+        failing: dict[str, TidegateError] = {}
         if self.audit.failing:
-            failing["audit"] = "the audit log cannot be written"
+            failing["audit"] = TidegateError(
+                Code.AUDIT_UNAVAILABLE, "the audit log cannot be written"
+            )
         try:
             self.tokens.generation()
         except TidegateError as error:
-            failing["state"] = error.without_secrets().message
+            failing["state"] = error
         if exhausted := descriptor_exhaustion():
-            failing["descriptors"] = exhausted
+            failing["descriptors"] = TidegateError(Code.SERVER_EXHAUSTED, exhausted)
         return failing
 
     def degraded(self) -> Mapping[str, str]:

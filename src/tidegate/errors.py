@@ -108,6 +108,8 @@ class Code(Enum):
     EMBEDDING_DIMENSION = "embedding.dimension"
     EMBEDDING_MODEL = "embedding.model"
     UNSUPPORTED = "engine.unsupported"
+    SERVER_STOPPING = "server.stopping"
+    SERVER_EXHAUSTED = "server.exhausted"
     INTERNAL = "internal.fault"
 
 
@@ -356,6 +358,12 @@ ERRORS: dict[Code, ErrorMapping] = {
     ),
     Code.UNSUPPORTED: ErrorMapping(
         -32602, 200, "0A000", 69, "Use a source whose engine supports it."
+    ),
+    Code.SERVER_STOPPING: ErrorMapping(
+        -32000, 503, "57P01", 75, "Send it to another server, or again in a moment."
+    ),
+    Code.SERVER_EXHAUSTED: ErrorMapping(
+        -32000, 503, "53300", 75, "Close connections, or raise the limit that the log names."
     ),
     Code.INTERNAL: ErrorMapping(-32603, 500, "XX000", 70, "Report the call id to the operator."),
 }

@@ -9,11 +9,14 @@ import json
 import os
 import subprocess
 import time
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
 
 from support.command_line import serving, tidegate
+from support.eventually import PATIENCE_S, wait_until
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.verify import verify
 from tidegate.config.model import ApprovalSettings
@@ -191,3 +194,25 @@ def test_a_state_without_a_reserve_says_that_its_disk_is_full(disk):
     disk.free()
     assert tokens(disk)["agent"]["state"] == "active"
     assert tidegate("token", "revoke", "agent", state=disk.state).status == 0
+
+
+def test_a_full_disk_is_seen_by_whoever_asks_whether_the_server_is_ready(disk):
+    words = ("serve", "--http", "127.0.0.1:0", "--config", json.dumps({"auth": False}))
+    with serving(words, disk.state) as server:
+        port = int(server.until("serving").partition("/mcp")[0].rpartition(":")[2])
+        assert ready(port) == (200, {"status": "ready"})
+        disk.fill()
+        failing = {"audit": "audit.unavailable", "state": "state.failed"}
+        refused = (503, {"status": "not_ready", "failing": failing})
+        wait_until(lambda: ready(port) == refused, "the server is not ready")
+        disk.free()
+        wait_until(lambda: ready(port)[0] == 200, "the server is ready again")
+
+
+def ready(port):
+    """What `/ready` answers."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
+    with closing(connection):
+        connection.request("GET", "/ready")
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())

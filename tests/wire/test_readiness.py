@@ -48,7 +48,7 @@ def play(
             http_endpoints(app),
             app.authenticate,
             origin_checks=checks,
-            health=HealthChecks(app.readiness, partial(without_names, app)),
+            health=HealthChecks(app.readiness.tried, partial(without_names, app)),
         )
 
         async def send(path: str, host: str = "localhost:7878", method: str = "GET") -> Answer:
@@ -82,7 +82,7 @@ def test_b10_ready_is_refused_while_the_state_cannot_be_read(tmp_path: Path) -> 
         (tmp_path / "state.db").mkdir()
         answer = await send("/ready")
         assert (answer.status, answer.json["status"]) == (503, "not_ready")
-        assert list(answer.json["failing"]) == ["state"]
+        assert answer.json["failing"] == {"state": "state.failed"}
         assert (await send("/health")).status == 200
 
     play(tmp_path, scenario)
@@ -140,7 +140,7 @@ def test_b9_ready_is_refused_while_the_audit_log_cannot_be_written(tmp_path: Pat
             app.note("settings.read", {})
         assert caught.value.code is Code.AUDIT_UNAVAILABLE
         answer = await send("/ready")
-        assert (answer.status, list(answer.json["failing"])) == (503, ["audit"])
+        assert (answer.status, answer.json["failing"]) == (503, {"audit": "audit.unavailable"})
         assert (await send("/health")).status == 200
         os.dup2(kept, descriptor)
         os.close(kept)

@@ -34,6 +34,7 @@ from tidegate.config.model import AuditSettings
 from tidegate.errors import TidegateError
 from tidegate.paths import expand
 from tidegate.system.descriptors import open_nowhere
+from tidegate.system.disks import try_writing
 
 RECOVER_S = 1.0
 LONGEST_RECOVER_S = 300.0
@@ -140,6 +141,14 @@ class AuditLog:
         with self._lock:
             self._prepare()
             return self._write(encode(event, self._writer.seq + 1, self._clock()), awaited=awaited)
+
+    def try_writing(self) -> None:
+        """See that the disk of the log takes a line, which is not kept. Raises: TidegateError
+        AUDIT_UNAVAILABLE."""
+        try:
+            try_writing(self._directory)
+        except OSError as error:
+            raise unavailable(f"{error.strerror} (`{self._directory}`)") from error
 
     def append_later(self, event: Event) -> None:
         """Record an event that has happened, as soon as the log can be written. Never raises.

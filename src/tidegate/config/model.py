@@ -199,7 +199,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `surfaces` are those that are served; the first is at `/mcp` and on stdio. If none is named,
     that is `core`, and over HTTP every surface has a path of its own. `stdio` serves on stdin and
     stdout in addition to `http`. When the server stops, running calls get `stop_grace_s` seconds to
-    finish.
+    finish. With a balancer in front set `drain_delay_s` to a little more than the time between two
+    of its checks: after SIGTERM `/ready` answers 503, and the server goes on for that long.
 
     `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
@@ -216,6 +217,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surface: dict[str, dict[str, Any]] = {}
     http: str | None = None
     stdio: bool = False
+    drain_delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     stop_grace_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     auth: bool = True
     pairing: bool = True

@@ -19,6 +19,11 @@ class Edge(Protocol):
         ...
 
     @property
+    def listens(self) -> bool:
+        """Whether callers connect to an address, to which a balancer may send them."""
+        ...
+
+    @property
     def sessions(self) -> SessionOwner:
         """The sessions and running calls, which end when their token is revoked."""
         ...

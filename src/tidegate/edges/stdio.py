@@ -121,6 +121,7 @@ class StdioEdge:
     """Serves a kernel on stdin and stdout, or on the pipes that are given (`edges.edge.Edge`)."""
 
     name = "stdio"
+    listens = False
 
     def __init__(
         self,

@@ -99,7 +99,7 @@ def open_http(
         proxies=proxies,
         limits=HttpLimits(config.body_limit_bytes, config.keep_alive_s),
         count_request=app.count_request,
-        health=HealthChecks(app.readiness, partial(without_names, app)),
+        health=HealthChecks(app.readiness.tried, partial(without_names, app)),
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     if on_opened is None or shutdown is None:

@@ -1,8 +1,9 @@
 """How the edges of one process start together, run, and stop.
 
-Signals: SIGTERM and SIGINT stop accepting callers and give running calls `stop_grace_s` seconds to
-finish, then cancel them; a second one cancels them at once. SIGHUP reads the settings again. The
-stop is recorded in every case.
+Signals: after SIGTERM `/ready` answers 503, and callers are served for `drain_delay_s` seconds, in
+which balancers see that. Then, and at once after SIGINT, no more callers are accepted, and running
+calls get `stop_grace_s` seconds to finish before they are cancelled. A second signal cancels them
+at once. SIGHUP reads the settings again. The stop is recorded in every case.
 """
 
 from __future__ import annotations
@@ -40,16 +41,20 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
 
 
 class Shutdown:
-    """How far a server must stop: `stop` ends it in good order, `hurry` at once."""
+    """How far a server must stop: `stop` ends it in good order, `hurry` at once. `drains`: first
+    balancers get time to see it."""
 
     def __init__(self) -> None:
         self.stop = asyncio.Event()
         self.hurry = asyncio.Event()
+        self.drains = False
 
-    def ask(self) -> None:
+    def ask(self, *, drain: bool = False) -> None:
         """Ask it to stop; asked again, to hurry."""
         if self.stop.is_set():
             self.hurry.set()
+        else:
+            self.drains = drain
         self.stop.set()
 
 
@@ -110,6 +115,12 @@ async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:
     await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
     ended.cancel()
     stopped.cancel()
+    app.readiness.stopping = shutdown.stop.is_set()
+    delay_s = app.config.drain_delay_s
+    if shutdown.drains and edge.listens and delay_s:
+        logger.warning("%s: stops in %g s; /ready answers 503 meanwhile", edge.name, delay_s)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(shutdown.hurry.wait(), delay_s)
     await edge.stop(app.config.stop_grace_s, shutdown.hurry)
 
 
@@ -118,7 +129,9 @@ async def _log_readiness(app: App) -> None:
     reported: dict[str, float] = {}
     while True:
         now = asyncio.get_running_loop().time()
-        failing = {**app.degraded(), **app.readiness()}
+        if app.readiness.failures():
+            await app.readiness.tried()  # or what was tried once would fail for ever
+        failing = {**app.degraded(), **app.readiness.reasons()}
         for part, reason in failing.items():
             if part not in reported:
                 logger.error("%s: fails: %s", part, reason)
@@ -177,7 +190,7 @@ def run(
         shutdown = Shutdown()
         on_notice(
             {
-                "end": shutdown.ask,
+                "end": partial(shutdown.ask, drain=True),
                 "interrupt": shutdown.ask,
                 "reread": reread or _no_settings_file,
             }

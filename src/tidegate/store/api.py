@@ -283,6 +283,10 @@ class State(Protocol):
     @property
     def shared(self) -> SharedStore: ...
 
+    def try_writing(self) -> None:
+        """See that a change could be written now; nothing is kept. Raises: TidegateError."""
+        ...
+
     def close(self) -> None:
         """Close files and connections. Safe to call twice; afterwards methods raise."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,15 @@ def allocate(descriptor: int, begin: int, size: int) -> bool:
         return False
     os.posix_fallocate(descriptor, begin, size)
     return True
+
+
+def try_writing(directory: Path, size: int = 4_096) -> None:
+    """See that a disk takes `size` bytes in a directory; they are gone afterwards. Raises:
+    OSError."""
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        # Random, because a file system that compresses needs no space for zeros.
+        file.write(os.urandom(size))
+        os.fsync(file.fileno())
 
 
 def is_on_disk(status: os.stat_result) -> bool:

@@ -2,6 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+from tidegate.errors import Code, TidegateError
+
 
 def test_a_secret_is_made_once_and_the_same_for_everyone(state, other):
     with ThreadPoolExecutor(4) as pool:
@@ -47,3 +51,15 @@ def test_a_lock_holds_for_all_processes_until_its_time(state, other):
     state.shared.lock("10.0.0.1", 400.0)
     other.shared.forget(300.0, 60.0)
     assert other.shared.locked_until("10.0.0.1", 300.0) == 400.0
+
+
+def test_a_try_writes_nothing_and_is_refused_once_the_state_is_closed(state, other):
+    state.shared.keep_unrecorded(b"before")
+    before = other.shared.unrecorded()
+    state.try_writing()
+    other.try_writing()
+    assert state.shared.unrecorded() == before
+    state.close()
+    with pytest.raises(TidegateError) as caught:
+        state.try_writing()
+    assert caught.value.code is Code.STATE_FAILED

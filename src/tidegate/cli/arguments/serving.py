@@ -28,7 +28,8 @@ def add_serve(commands: Commands) -> None:
         help="serve MCP on stdio, or on HTTP with --http",
         description="Serve MCP on stdio, on HTTP with --http, or on both with --stdio --http. "
         "With --pg psql and drivers of PostgreSQL can use the same sources. "
-        "SIGTERM and SIGINT stop the server: running calls get `stop_grace_s` seconds to finish, "
+        "SIGTERM and SIGINT stop the server (SIGTERM after `drain_delay_s`, in which `/ready` "
+        "answers 503): running calls get `stop_grace_s` seconds to finish, "
         "none after a second signal. SIGHUP reads the settings file and the certificate again. On "
         "stdio alone the server also stops at the end of the input.",
     )

@@ -24,6 +24,7 @@ from tidegate.serve.edges import listeners_of, open_http, open_stdio
 from tidegate.serve.lifecycle import Shutdown
 from tidegate.serve.lifecycle import run as run_edges
 from tidegate.serve.log import log_to_stderr
+from tidegate.system.first_process import leave_first_place
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
@@ -34,6 +35,7 @@ logger = logging.getLogger("tidegate.serve")
 def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None = None) -> int:
     """Serve; returns 0 when a signal or the end of the input stopped it. `on_console` is called
     with the address of the console when it can be opened."""
+    leave_first_place()
     watcher = _settings_watcher(config_path(arguments))
     config = load_for_serve(arguments)
     log_to_stderr()

@@ -6,7 +6,7 @@ the rate of the address, then the endpoint's own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 import msgspec
@@ -28,8 +28,10 @@ from tidegate.protocol.kernel import Kernel
 
 BODY_LIMIT = 10 * 1024 * 1024
 
-Readiness = Callable[[], Mapping[str, str]]
-"""What does not work now, with the reason; empty if the server can do its work."""
+Tried = Callable[[], Awaitable[Mapping[str, TidegateError]]]
+"""By part of the server, what keeps it from its work; empty if it can do it."""
+Degraded = Callable[[], Mapping[str, str]]
+"""What does not work beside that, with the reason."""
 
 CountRequest = Callable[[str], None]
 """Counts a request of a client's address. Raises: TidegateError LIMIT_RATE for one too many."""
@@ -44,12 +46,16 @@ _JSON = block_of([(b"content-type", b"application/json"), (b"cache-control", b"n
 _PAGES = JsonConventions()
 
 
-class HealthChecks(msgspec.Struct, frozen=True):
-    """What `/ready` asks: `readiness` for what keeps the server from its work, and `degraded` for
-    what does not work beside it."""
+async def _nothing_fails() -> Mapping[str, TidegateError]:
+    return {}
 
-    readiness: Readiness = dict
-    degraded: Readiness = dict
+
+class HealthChecks(msgspec.Struct, frozen=True):
+    """What `/ready` asks: `tried` for what keeps the server from its work, and `degraded` for what
+    does not work beside it."""
+
+    tried: Tried = _nothing_fails
+    degraded: Degraded = dict
 
 
 class HttpLimits(msgspec.Struct, frozen=True):
@@ -106,7 +112,7 @@ class HttpApplication:
             if parsed is None or parsed.generation != generation:
                 path = request.head.path
                 if path in ("/health", "/ready"):
-                    self._report(request, ready=path == "/ready")
+                    await self._report(request, ready=path == "/ready")
                     return
                 endpoint = self._endpoint(path)
                 if endpoint is not None:
@@ -265,17 +271,18 @@ class HttpApplication:
         except TidegateError as error:
             raise conventions.refusal_of(error) from None
 
-    def _report(self, request: IncomingRequest, *, ready: bool) -> None:
+    async def _report(self, request: IncomingRequest, *, ready: bool) -> None:
         """Answer `/health` (the process answers) or `/ready` (it can do its work). Load balancers
         ask by whatever name they know, so neither checks Host."""
         if request.head.method not in ("GET", "HEAD"):
             refusal = HttpRefusal(405, "Send GET", headers=[(b"allow", b"GET")])
             reply(request, _PAGES.refuse(refusal), b"")
             return
-        failing: Mapping[str, str] = self._health.readiness() if ready else {}
+        failing = await (self._health.tried if ready else _nothing_fails)()
         body: dict[str, object] = {"status": "ready" if ready else "ok"}
-        if failing:
-            body = {"status": "not_ready", "failing": failing}
+        if failing:  # by codes: the caller has no token, and a message may name a path
+            codes = {part: error.code.value for part, error in failing.items()}
+            body = {"status": "not_ready", "failing": codes}
         elif ready and (degraded := self._health.degraded()):
             body["degraded"] = degraded
         request.respond(503 if failing else 200, _JSON, msgspec.json.encode(body))

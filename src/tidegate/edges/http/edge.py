@@ -75,6 +75,7 @@ class HttpEdge:
         certificate: ServerCertificate | None = None,
     ) -> None:
         self.name = address_of(listener, tls=certificate is not None)
+        self.listens = True
         self._tls = None if certificate is None else certificate.context
         self.sessions = application
         self._application = application

@@ -75,6 +75,7 @@ class WireServer:
     ) -> None:
         host, port = listener.getsockname()[:2]
         self.name = f"postgresql://{f'[{host}]' if ':' in host else host}:{port}"
+        self.listens = True
         self.logins = logins
         self.anonymous = ANONYMOUS
         self.tls = tls

@@ -23,7 +23,7 @@ import apsw
 from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
-from tidegate.system.disks import allocate, free_bytes
+from tidegate.system.disks import allocate, free_bytes, try_writing
 from tidegate.system.private_files import open_file
 
 APPLICATION_ID = 0x54474442
@@ -251,6 +251,16 @@ class StateConnection:
                 make_room(connection, self._path, self._reserve if uses_reserve else None)
             with transaction(connection):
                 yield connection
+
+    def try_writing(self) -> None:
+        """See that a change could be written. Nothing is written to the file, whose space on a full
+        disk is for those who take rights away. Raises: TidegateError STATE_FAILED."""
+        with self.reading() as connection:
+            if free_bytes(self._path) < _ROOM:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            try_writing(self._path.parent)
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

@@ -51,6 +51,9 @@ class SqliteState:
         self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shared = SqliteSharedStore(self._usage)
 
+    def try_writing(self) -> None:
+        self._usage.try_writing()
+
     def close(self) -> None:
         self._usage.close()
         self._requests.close()
