@@ -75,6 +75,7 @@ from tidegate.surfaces.registry import (
 )
 from tidegate.surfaces.surface import Surface
 from tidegate.webhook.sender import WebhookSender
+from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
 
 _RIGHTS = "rights.given"
@@ -132,6 +133,7 @@ class App:
             self.state.windows,
             operators=lambda: [each.name for each in self.state.operators.list()],
         )
+        self.saved_queries = SavedQueries(self.state.queries)
         self.operators = Operators(
             self.state.operators,
             note=self.server_audit.record_as,
@@ -237,6 +239,7 @@ class App:
             OpenTemporary: temporary.open,
             CloseTemporary: temporary.close,
             **self.workspace.handlers,
+            **self.saved_queries.handlers,
         }
 
     def _lockout(self, kind: str) -> Lockout:

@@ -67,6 +67,8 @@ class Code(Enum):
     TABLE_UNKNOWN = "source.unknown_table"
     TAB_UNKNOWN = "window.unknown_tab"
     TAB_CHANGED = "tab.changed"
+    QUERY_UNKNOWN = "query.unknown"
+    QUERY_CHANGED = "query.changed"
     ENGINE_MISSING = "source.engine_missing"
     KEYRING_FAILED = "keyring.failed"
     DRIVER_UNRESOLVED = "driver.unresolved"
@@ -247,6 +249,12 @@ ERRORS: dict[Code, ErrorMapping] = {
     Code.TAB_UNKNOWN: ErrorMapping(-32602, 200, "02000", 66, "Use a tab that is open."),
     Code.TAB_CHANGED: ErrorMapping(
         -32602, 409, "40001", 65, "Read the tab again before you write it."
+    ),
+    Code.QUERY_UNKNOWN: ErrorMapping(
+        -32602, 404, "02000", 66, "Use a saved query that is in your list."
+    ),
+    Code.QUERY_CHANGED: ErrorMapping(
+        -32602, 409, "40001", 65, "Read the query again before you write it."
     ),
     Code.ENGINE_MISSING: ErrorMapping(
         -32000, 503, "0A000", 69, "Install the extra that the message names."

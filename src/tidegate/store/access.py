@@ -148,7 +148,7 @@ class OperatorStore(Protocol):
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:
         """Remove an operator with its links and sessions; False if there was none. `check` as in
-        `change`."""
+        `change`. Its saved queries go along, those that it shared stay without an owner."""
         ...
 
     def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:

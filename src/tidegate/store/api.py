@@ -1,6 +1,7 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The areas of access are in `access.py`, those of what people supervise in `supervision.py`.
+The areas of access are in `access.py`, those of what people supervise in `supervision.py`, and
+saved queries in `saved_queries.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
@@ -28,6 +29,7 @@ from tidegate.store.records import (
     TabEvent,
     WindowEntry,
 )
+from tidegate.store.saved_queries import SavedQueryStore
 from tidegate.store.supervision import ApprovalStore, ChangeStore, TaskStore, WebhookStore
 
 MAX_AGE_S = 0.25
@@ -276,6 +278,8 @@ class State(Protocol):
     def tasks(self) -> TaskStore: ...
     @property
     def windows(self) -> WindowStore: ...
+    @property
+    def queries(self) -> SavedQueryStore: ...
     @property
     def pairings(self) -> PairingStore: ...
     @property

@@ -36,10 +36,12 @@ from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.result_quota import ResultQuota
 from tidegate.products.console.statement_parts import Utf16
 from tidegate.products.console.stored_rows import StoredRows, result_gone
+from tidegate.products.console.typed_values import Value, typed_values
 from tidegate.results.notes import page_note, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
+from tidegate.store.saved_queries import ParameterType
 
 MOST_ROWS = 100_000
 DEFAULT_ROWS = 10_000
@@ -60,7 +62,6 @@ _WAIT_LEASE_S = 20.0
 """For how long a card says that a run waits, unless the run renews that."""
 
 State = Literal["running", "asking", "done", "failed", "cancelled", "unknown"]
-Value = str | int | float | bool | None
 
 
 class NewRun(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -69,6 +70,7 @@ class NewRun(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
     statement: Annotated[str, Meta(max_length=2 * MOST_STATEMENT)]
     tab: str = ""
     params: dict[str, Value] | list[Value] | None = None
+    types: dict[str, ParameterType] | None = None
     reason: Annotated[str, Meta(max_length=500)] = ""
     max_rows: Annotated[int, Meta(ge=1, le=MOST_ROWS)] = DEFAULT_ROWS
 
@@ -175,7 +177,8 @@ class Runs:
         """Begin a statement. Raises: TidegateError POLICY_SOURCE, LIMIT_RATE, ARGUMENT_INVALID."""
         source = self._calls.source(caller, body.source)
         text = body.statement
-        statement = await compute(text, statement_of, text, body.params, source)
+        params = typed_values(body.params, body.types, source)
+        statement = await compute(text, statement_of, text, params, source)
         own = [each for each in self._runs.values() if each.session == caller.signed_in.session.id]
         if sum(not each.is_over for each in own) >= MOST_RUNNING:
             raise TidegateError(
@@ -214,7 +217,11 @@ class Runs:
             if run.body.tab == tab and run.session == signed_in.session.id:
                 with suppress(TidegateError):
                     fields = self.find(run.id, signed_in).fields()
-                    again = {"statement": run.body.statement, "params": run.body.params}
+                    again = {
+                        "statement": run.body.statement,
+                        "params": run.body.params,
+                        "types": run.body.types,
+                    }
                     own.append({**fields, **again})
         return {"runs": own}
 
@@ -414,7 +421,7 @@ class Runs:
 
 
 def statement_of(
-    text: str, params: Mapping[str, Value] | Sequence[Value] | None, source: Source
+    text: str, params: Mapping[str, Any] | Sequence[Any] | None, source: Source
 ) -> Statement:
     """The statement with its parameters. Raises: TidegateError ARGUMENT_INVALID."""
     if params is None or not params:

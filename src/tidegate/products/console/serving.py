@@ -60,6 +60,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.operator_accounts import OperatorAccounts
     from tidegate.products.console.page_files import PageFiles
     from tidegate.products.console.pairing_requests import PairingRequests
+    from tidegate.products.console.query_routes import QueryRoutes
     from tidegate.products.console.result_quota import ResultQuota
     from tidegate.products.console.runs import Runs
     from tidegate.products.console.sign_in import PATH, Sessions
@@ -101,19 +102,20 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         secure=checks.address.startswith("https:"),
     )
     console = Console(checks, sessions, files, hashing)
+    calls = DataCalls(gateway, app.config.limits, sources)
+    tabs = DataTabs(calls, app.state.windows, feed, sources)
     router = console.routes(
         (
             InboxRoutes(inbox, changes, recent, feed, conditions.webhook, hashing),
             activity_routes,
             AccessRoutes(access, matrix, forms, pairings, accounts, hashing),
             LiveRoutes(now, feed),
+            QueryRoutes(calls, app.saved_queries, tabs, feed, sources),
         )
     )
     export = console.guard_download(activity_routes.export)
     router.add("GET", f"{API}/activity/export", export)
 
-    calls = DataCalls(gateway, app.config.limits, sources)
-    tabs = DataTabs(calls, app.state.windows, feed, sources)
     runs = Runs(calls, approvals, operators, feed, ResultQuota(app.directory))
     downloads = Downloads(note, sources, time.monotonic)
     exports = DataExports(calls, runs, downloads, app.directory)

@@ -31,12 +31,14 @@ from tidegate.products.console.plan_tree import (
     read_plan,
     sqlite_plan,
 )
-from tidegate.products.console.runs import MOST_STATEMENT, Value, statement_of
+from tidegate.products.console.runs import MOST_STATEMENT, statement_of
 from tidegate.products.console.statement_parts import Part, Utf16, statement_parts
+from tidegate.products.console.typed_values import Value, typed_values
 from tidegate.sql.completion import MOST_TEXT, complete
 from tidegate.sql.dialects import find
 from tidegate.sql.formatting import format_text
 from tidegate.sql.highlighting import highlight
+from tidegate.store.saved_queries import ParameterType
 
 MOST_PARTS = 100
 """Statements of one text that are judged."""
@@ -75,6 +77,7 @@ class Explained(Text, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The body of `explain`."""
 
     params: dict[str, Value] | list[Value] | None = None
+    types: dict[str, ParameterType] | None = None
     analyze: bool = False
 
 
@@ -154,7 +157,8 @@ class Statements:
         source = self._calls.source(caller, body.source)
         check_sql(source, "its statements are not explained")
         text = _TRAILING.sub("", body.statement)
-        statement = await self._compute(text, statement_of, text, body.params, source)
+        params = typed_values(body.params, body.types, source)
+        statement = await self._compute(text, statement_of, text, params, source)
         limits = Limits(
             MOST_PLAN_ROWS, self._calls.limits.max_bytes, self._calls.limits.max_timeout_s
         )

@@ -89,6 +89,13 @@ class SqliteOperatorStore:
                     f"DELETE FROM {table} WHERE owner IN (SELECT name FROM operators WHERE id = ?)",
                     (id,),
                 )
+            named = "(SELECT name FROM operators WHERE id = ?)"
+            connection.execute(
+                f"DELETE FROM saved_queries WHERE shared_with = '' AND owner IN {named}", (id,)
+            )
+            # What others read stays, for admins of its source to change.
+            connection.execute(f"UPDATE saved_queries SET owner = '' WHERE owner IN {named}", (id,))
+            connection.execute(f"DELETE FROM query_runs WHERE operator IN {named}", (id,))
             connection.execute("DELETE FROM operators WHERE id = ?", (id,))
             return connection.changes() > 0
 

@@ -138,6 +138,7 @@ class SqliteSourceStore:
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
                 ("closed_tabs", "source_id", was.id, now.id),
+                ("saved_queries", "source_id", was.id, now.id),
                 ("changes", "source", was.name, now.name),
                 ("changes", "source_id", was.id, now.id),
                 ("confirmed_pairs", "source_id", was.id, now.id),

@@ -13,6 +13,7 @@ from tidegate.store.sqlite.operators import SqliteOperatorStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
 from tidegate.store.sqlite.questions import SqliteQuestionStore
 from tidegate.store.sqlite.rights import RightsConnection
+from tidegate.store.sqlite.saved_queries import SqliteSavedQueryStore
 from tidegate.store.sqlite.shared import SqliteSharedStore
 from tidegate.store.sqlite.sources import SqliteSourceStore
 from tidegate.store.sqlite.tasks import SqliteTaskStore
@@ -47,6 +48,7 @@ class SqliteState:
         self.webhook = SqliteWebhookStore(self._requests)
         self.tasks = SqliteTaskStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
+        self.queries = SqliteSavedQueryStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shared = SqliteSharedStore(self._usage)
