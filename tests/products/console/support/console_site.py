@@ -156,6 +156,8 @@ class Site:
                 figures = canned.now_page(query.get("range", "hour"))["figures"]
                 figures["complete"] = self.complete
                 return 200, {**self.now, "figures": figures}
+            case ["queries"]:
+                return 200, {"queries": [], "tabs": {}}
             case ["access", "choices"]:
                 return 200, of_access.choices()
             case ["access", "matrix"]:

@@ -3,15 +3,18 @@
 import { offer } from "./actions.js";
 import { sourceChip } from "./card.js";
 import { data } from "./data_state.js";
-import { newQuery, newQueryButton, renameTab, tabBar } from "./data_tabs.js";
+import { newQuery, newQueryButton, renameTab, savedButton, showSaved, tabBar } from "./data_tabs.js";
 import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
+import { readLink } from "./links.js";
 import { queryTab } from "./query_tab.js";
+import { saved } from "./saved_state.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { listen, route, tabNotice } from "./state.js";
 import { tablePage } from "./table_page.js";
+import { tableState } from "./table_state.js";
 import { prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -60,7 +63,7 @@ function view() {
             if (drawer.peek()) document.getElementById("tree-search")?.focus();
           },
         }, icon("data"), "Tables"),
-        tabBar(), newQueryButton()),
+        tabBar(), newQueryButton(), savedButton()),
       () => (data.error.value
         ? h("p", { class: "error", role: "alert" }, prose(data.error.value), " ",
           h("button", { class: "small", onclick: () => void data.load() }, "Try again")) : null),
@@ -93,16 +96,23 @@ function receive(event, usedAt) {
   else data.show(tab.id);
 }
 
-/** The address names a tab, or a table to open, or nothing: the last tab then. */
+/** @param {import("./links.js").Link} link */
+async function openLink(link) {
+  if ("query" in link) await saved.open(link.query, { replace: true });
+  else if ("table" in link) {
+    const { table } = link;
+    await data.openTable(table.place, table.table, { replace: true, before: ({ id }) => tableState(id).follow(table) });
+  } else data.error.value = "This link is broken, and nothing of it was opened.";
+}
+
+/** The address names a tab, or a table or a saved query to open, or nothing: the last tab then. */
 function followAddress() {
   effect(() => {
     const { page, query } = route.value;
     if (page !== "data" || !data.loaded.value) return;
-    const [source, table] = [query.get("source"), query.get("table")];
-    if (source && table) {
-      const place = { source, database: query.get("database"), schema: query.get("schema") };
-      queueMicrotask(() => void data.openTable(place, table, { replace: true }));
-    } else if (!query.get("tab")) {
+    const link = readLink(query);
+    if (link) queueMicrotask(() => void openLink(link));
+    else if (!query.get("tab")) {
       const { last } = data;
       if (last) queueMicrotask(() => data.show(last.id, { replace: true }));
     }
@@ -172,7 +182,7 @@ function keys() {
     }
     if (!event.altKey || event.ctrlKey || event.metaKey) return;
     const active = data.active.peek();
-    const work = { KeyW: event.shiftKey ? () => data.reopen() : () => data.close(active),
+    const work = { KeyO: showSaved, KeyW: event.shiftKey ? () => data.reopen() : () => data.close(active),
       PageDown: () => (event.shiftKey ? data.moveBy(active, 1) : step(1)),
       PageUp: () => (event.shiftKey ? data.moveBy(active, -1) : step(-1)) }[event.code];
     if (!work || (event.code === "KeyW" && !event.shiftKey && !data.active.peek())) return;
@@ -189,6 +199,7 @@ function actions() {
   return [
     ...data.sources.peek().filter(({ may }) => may.read).map((source) =>
       ({ label: `New query on ${source.name}`, run: () => newQuery(source.name) })),
+    { label: "Saved queries", keys: "Alt O", run: showSaved },
     { label: "Search the tables of all sources", keys: "/", run: () => document.getElementById("tree-search")?.focus() },
     { label: "Open the tab again that was closed last", keys: "Alt Shift W", run: () => void data.reopen() },
     ...(tab ? [

@@ -112,7 +112,8 @@ class DataState {
     return this.#edited.has(id);
   }
 
-  /** @param {Place} place @param {string} table @param {{ replace?: boolean }} [options] */
+  /** @param {Place} place @param {string} table
+   * @param {{ replace?: boolean, before?: (tab: DataTab) => void }} [options] `before` it is shown */
   openTable(place, table, options) {
     return this.#open({ ...place, kind: "table", table }, options);
   }
@@ -122,10 +123,12 @@ class DataState {
     return this.#open({ ...place, kind: "query", text, ...(title ? { title } : {}) });
   }
 
-  /** @param {object} body @param {{ replace?: boolean }} [options] @returns {Promise<DataTab | null>} */
+  /** @param {object} body @param {{ replace?: boolean, before?: (tab: DataTab) => void }} [options]
+   * @returns {Promise<DataTab | null>} */
   async #open(body, options) {
     return this.#try(async () => {
       const tab = /** @type {DataTab} */ (await post("data/tabs", body));
+      options?.before?.(tab);
       this.put(tab);
       go(address(tab.id), options);
       return tab;

@@ -178,3 +178,10 @@ export function newQueryButton() {
     h("button", { class: "small", popovertarget: "new-query" }, icon("add"), h("span", { class: "sr" }, "New "),
       h("span", { class: "wide-only" }, "Query")), menu);
 }
+
+/** The list of saved queries, which is loaded when it is wanted. */
+export const showSaved = () => void import("./saved_list.js").then((loaded) => loaded.showSaved());
+
+export const savedButton = () => h("div", { class: "new-query" },
+  h("button", { class: "small", title: "Saved queries (Alt O)", "aria-label": "Saved queries", onclick: showSaved },
+    icon("save"), h("span", { class: "wide-only" }, "Saved")));

@@ -108,6 +108,8 @@ const DATA_KEYS = [
   ["Alt Shift PgDn, PgUp", "move the tab"],
   ["F2", "on a tab: name it"],
   ["Shift F10", "what can be done with a tab, a table or a value"],
+  ["Alt O", "the saved queries"],
+  ["Alt L", "copy the link of the table, or of the saved query"],
   ["Enter", "open a value; in the head: sort"],
   ["Ctrl Enter", "go to the row that a value refers to"],
   ["Ctrl C", "copy the chosen cells"],

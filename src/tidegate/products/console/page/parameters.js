@@ -48,6 +48,11 @@ export class Values {
     this.#texts.set(name, text);
   }
 
+  /** What a parameter is at first, unless something was typed. @param {string} name @param {string} text */
+  begin(name, text) {
+    if (!this.#texts.has(name)) this.#texts.set(name, text);
+  }
+
   /** @param {string} name */
   choiceOf(name) {
     const found = this.#choices.get(name) ?? signal(/** @type {Choice} */ ("text"));
@@ -64,15 +69,18 @@ export class Values {
   }
 }
 
-/** @param {() => Found} found @param {Values} values @param {() => void} run */
-export function parametersForm(found, values, run) {
+/** @param {() => Found} found @param {Values} values @param {() => void} run
+ * @param {(name: string) => import("./saved_contract.js").QueryParameter | undefined} about what is declared of one */
+export function parametersForm(found, values, run, about) {
   /** @param {string} name */
   const field = (name) => {
     const choice = values.choiceOf(name);
     const label = found().ordered ? name : `:${name}`;
+    const declared = found().ordered ? undefined : about(name);
     const id = `parameter-${name.replace(/[^\w]/g, "-")}`;
     return h("div", { class: "parameter" },
-      h("label", { for: id }, isolated(label)),
+      h("label", { for: id, title: declared?.description || null }, isolated(label),
+        declared && declared.type !== "text" ? h("span", { class: "note" }, ` ${declared.type}`) : null),
       h("input", {
         id, value: values.textOf(name), autocomplete: "off", spellcheck: "false", dir: "auto",
         disabled: () => choice.value !== "text",
@@ -87,7 +95,7 @@ export function parametersForm(found, values, run) {
   return () => (found().names.length
     ? h("form", { class: "parameters", "aria-label": "Parameters", onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), run()),
       onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.ctrlKey && (event.preventDefault(), run()) },
-      each(() => found().names, (name) => `${found().ordered} ${name}`, (name) => field(name.peek())),
+      each(() => found().names, (name) => `${found().ordered} ${name} ${found().ordered ? "" : JSON.stringify(about(name) ?? null)}`, (name) => field(name.peek())),
       // Enter in a field runs.
       h("button", { type: "submit", class: "sr", tabindex: "-1" }, "Run with these values"))
     : null);

@@ -20,7 +20,8 @@
  *   limit: number | null, affected: number | null, elapsed_ms: number, code: string,
  *   message: string, hint: string, at: number | null, approval: string | null,
  *   change_id: string | null, call_id: string, effect: string, warnings: string[],
- *   rows_gone?: boolean, statement?: string, params?: Params }} DataRun
+ *   rows_gone?: boolean, statement?: string, params?: Params,
+ *   types?: Record<string, string> | null }} DataRun
  * @typedef {{ rows: import("./data_contract.js").DataCell[][], row_count: number }} RunRows
  * @typedef {{
  *   label: string, detail: string, rows: number | null, actual_rows: number | null,

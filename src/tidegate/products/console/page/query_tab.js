@@ -16,6 +16,7 @@ import { lexerOf } from "./lexer.js";
 import { NONE, parametersForm, parametersIn, Values } from "./parameters.js";
 import { errorPlace, runsView, sayEnd } from "./run_view.js";
 import { forgetRuns, runsOf } from "./runs.js";
+import { savedLine, TabSaved } from "./saved_tab.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
 import { listen, say, session } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
@@ -72,14 +73,18 @@ class QueryTab {
     const suggestions = language === "sql" ? completion(this.editor, (statement, at, signal) =>
       post("data/complete", { ...this.#place(), statement, at }, signal)) : null;
     this.parameters = computed(() => this.#parameters());
+    this.saved = new TabSaved(tab, this.editor, () => this.#allNames());
+    effect(() => {
+      for (const { name, default: first } of this.saved.base.value?.parameters ?? []) if (first !== null) this.#values.begin(name, first);
+    });
     this.#marks();
     this.editor.keys.push((event) => this.#press(event));
     this.node = h("section", {
       class: () => `query ${colorClass(data.source(tab.value.source))}`, "aria-label": "Query",
     },
-      this.#bar(), conflictView(this.text, this.editor), () => this.#finding.value?.node ?? null,
+      this.#bar(), savedLine(this.saved), conflictView(this.text, this.editor), () => this.#finding.value?.node ?? null,
       this.editor.node, this.#judgedLine(), suggestions,
-      parametersForm(() => this.parameters.value, this.#values, () => void this.run()),
+      parametersForm(() => this.parameters.value, this.#values, () => void this.run(), (name) => this.saved.parameter(name)),
       this.#divider(), this.#results());
     this.#restoreHeight();
     // The keys work in all of the tab, and where the focus has nowhere to be.
@@ -104,6 +109,8 @@ class QueryTab {
       { label: "Explain", keys: "Ctrl Shift E", run: () => void this.explain(false) },
       { label: "Explain with measured times …", run: () => void this.explain(true) },
       { label: "Format", keys: "Ctrl Shift F", run: () => void this.format() },
+      { label: "Save the query", keys: "Ctrl S", run: () => void this.saved.save() },
+      { label: "Copy the link of the saved query", keys: "Alt L", run: () => void this.saved.copyLink() },
       { label: "Find in the text", keys: "Ctrl F", run: () => void this.find(false) },
       { label: "Find and replace", keys: "Ctrl H", run: () => void this.find(true) },
       { label: "Your statements", keys: "Ctrl Shift H", run: () => void this.history() },
@@ -168,6 +175,8 @@ class QueryTab {
     else if (event.key.toLowerCase() === "f" && control && !event.altKey) void this.find(false);
     else if ((event.key.toLowerCase() === "h" && event.ctrlKey) || (event.code === "KeyF" && event.metaKey && event.altKey)) void this.find(true);
     else if (event.key === "F3" && this.#finding.peek()) (event.shiftKey ? this.#finding.peek()?.previous : this.#finding.peek()?.next)?.();
+    else if (event.key.toLowerCase() === "s" && control && !event.shiftKey && !event.altKey) void this.saved.save();
+    else if (event.code === "KeyL" && event.altKey && !control && !event.shiftKey) void this.saved.copyLink();
     else if (event.key === "Escape" && this.runs.isBusy.peek() && !dialogIsOpen()) {
       this.runs.cancel();
       return false;
@@ -184,7 +193,7 @@ class QueryTab {
       const begin = from + start + text.slice(start, end).indexOf(statement);
       // In lines of its own: the text in the editor may be another one by now.
       const params = this.#values.of(this.#parametersOf(statement));
-      return { statement, from: begin, params: Array.isArray(params) && !params.length ? null : params };
+      return { statement, from: begin, params: Array.isArray(params) && !params.length ? null : params, types: this.saved.types };
     }).filter(({ statement }) => statement);
   }
 
@@ -194,6 +203,12 @@ class QueryTab {
     const lines = new TextLines(lexerOf(source.language, source.dialect));
     lines.update(statement);
     return parametersIn(lines, 0, statement.length, source);
+  }
+
+  /** The names of the parameters of the whole text. */
+  #allNames() {
+    const { ordered, names } = this.#parametersOf(this.editor.text.peek());
+    return ordered ? [] : names;
   }
 
   /** The selection's statements, or the one at the caret. @returns {Promise<Part[]>} */
@@ -227,6 +242,7 @@ class QueryTab {
       return;
     }
     this.#plan.value = null;
+    this.saved.noteRun();
     await this.runs.start(parts, this.#place(), Number(limit.value) || null);
     const last = this.runs.items.peek().at(-1);
     if (last) sayEnd(last);
@@ -250,10 +266,10 @@ class QueryTab {
       const [part] = await this.#wanted();
       if (!part) return;
       if (analyze && !(await this.#consents(part.statement))) return;
-      const { statement, params } = part;
+      const { statement, params, types } = part;
       this.#plan.value = { plan: null, error: "", statement };
       try {
-        const plan = await post("data/explain", { ...this.#place(), statement, params, analyze });
+        const plan = await post("data/explain", { ...this.#place(), statement, params, types, analyze });
         this.#plan.value = { plan, error: "", statement };
         say("The plan is there.");
       } catch (error) {
@@ -345,6 +361,7 @@ class QueryTab {
       button("Run all", () => void this.runAll(), { title: "Run all statements in order, as far as they succeed (Ctrl Shift Enter)" }),
       button("Explain", () => void this.explain(false), { title: "Show the plan (Ctrl Shift E)" }),
       button("Format", () => void this.format(), { title: "Put each clause on a line of its own (Ctrl Shift F)" }),
+      button("Save", () => void this.saved.save(), { title: "Save the text under a name, or as a new version (Ctrl S)" }),
       button("History", () => void this.history(), { title: "Your statements (Ctrl Shift H)" }),
       h("button", { popovertarget: `more-${this.#id}`, "aria-label": "More" }, "…"), menu,
       h("span", { class: "query-place" }, () => sourceChip(data.source(this.#tab.value.source)),
@@ -459,6 +476,8 @@ const KEYS = [
   ["Ctrl F, Ctrl H", "find; find and replace"],
   ["F3, Shift F3", "the next place, the one before"],
   ["Ctrl Shift H", "your statements"],
+  ["Ctrl S", "save the text as a query, or as its new version"],
+  ["Alt L", "copy the link of the saved query"],
 ];
 
 /** @param {string} text @param {Judged} judged */

@@ -11,7 +11,8 @@ import { listen, say } from "./state.js";
 /** @typedef {import("./query_contract.js").DataRun} DataRun */
 /** @typedef {import("./data_contract.js").Place} Place */
 /** A statement to run, and where it begins in the text.
- * @typedef {{ statement: string, from: number, params: import("./query_contract.js").Params }} Part */
+ * @typedef {{ statement: string, from: number, params: import("./query_contract.js").Params,
+ *   types: Record<string, string> | null }} Part */
 
 const POLLS_MS = [60, 120, 200, 300, 500, 800, 1200, 2000];
 const OPEN = new Set(["running", "asking"]);
@@ -163,8 +164,8 @@ export class TabRuns {
 
   /** @param {RunItem} item @param {number | null} most */
   async #run(item, most) {
-    const { statement, params } = item.part;
-    const body = { ...item.place, tab: this.#id, statement, params, ...(most ? { max_rows: most } : {}) };
+    const { statement, params, types } = item.part;
+    const body = { ...item.place, tab: this.#id, statement, params, types, ...(most ? { max_rows: most } : {}) };
     try {
       item.begun(await post("data/runs", body));
     } catch (error) {
@@ -188,7 +189,7 @@ export class TabRuns {
       if (this.items.peek().length) return;
       const items = runs.map((/** @type {DataRun} */ run) => {
         const place = { source: run.source, database: null, schema: null };
-        const item = new RunItem({ statement: run.statement ?? "", from: -1, params: run.params ?? null }, place);
+        const item = new RunItem({ statement: run.statement ?? "", from: -1, params: run.params ?? null, types: run.types ?? null }, place);
         item.began = run.started_at * 1000;
         item.receive(run);
         return item;

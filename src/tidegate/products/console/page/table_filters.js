@@ -39,6 +39,7 @@ export function filterForm(state, columns) {
     else if (untracked(() => !drafts.value.length) && all.length) drafts.value = [blank(all[0])];
   });
   const apply = () => {
+    state.linked.value = false;
     state.filters.value = drafts.peek().filter(({ operator, value }) => WITHOUT_VALUE.has(operator) || value !== "")
       .map((each) => ({ ...each }));
   };
@@ -90,10 +91,11 @@ function condition(draft, at, columns, drafts, remove, state) {
     h("select", { "aria-label": `Column ${nth}`, onchange: (/** @type {Event} */ event) => {
       const column = columns().find(({ name }) => name === /** @type {HTMLSelectElement} */ (event.target).value);
       if (column) change({ ...blank(column), value: draft.value });
-    } }, columns().map(({ name }) => h("option", { value: name, selected: name === draft.column }, visible(name)))),
+    } }, [...(columns().some(({ name }) => name === draft.column) ? [] : [draft.column]), ...columns().map(({ name }) => name)]
+      .map((name) => h("option", { value: name, selected: name === draft.column }, visible(name)))),
     h("select", { "aria-label": `Operator ${nth}`, onchange: (/** @type {Event} */ event) =>
       change({ operator: /** @type {HTMLSelectElement} */ (event.target).value }) },
-    operators.map((each) => h("option", { value: each, selected: each === draft.operator }, WORDS[each] ?? each))),
+    [...new Set([...operators, draft.operator])].map((each) => h("option", { value: each, selected: each === draft.operator }, WORDS[each] ?? each))),
     WITHOUT_VALUE.has(draft.operator) ? null : valueField(draft, kind, nth, "value"),
     draft.operator === "between" ? [h("span", { class: "joint" }, "and"), valueField(draft, kind, nth, "second")] : null,
     h("button", { type: "button", class: "quiet small", "aria-label": `Remove condition ${at + 1}`, onclick: remove }, icon("close")));

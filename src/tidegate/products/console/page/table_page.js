@@ -7,10 +7,13 @@ import { cellPanel } from "./cell_panel.js";
 import { cellText } from "./data_cells.js";
 import { data } from "./data_state.js";
 import { newQuery } from "./data_tabs.js";
+import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
 import { fileSaver } from "./file_saver.js";
 import { grid } from "./grid.js";
 import { icon } from "./icons.js";
+import { copyLink } from "./link_copy.js";
+import { tableLink } from "./links.js";
 import { batch, computed, effect, onEnd, signal, untracked } from "./signals.js";
 import { say } from "./state.js";
 import { filterForm } from "./table_filters.js";
@@ -74,6 +77,14 @@ class TablePage {
     return { ...this.place, table: this.table, filters: filters.value, logic: logic.value, sort: sort.value };
   }
 
+  /** The address of what is shown. */
+  get link() {
+    const { view, filters, logic, sort } = this.state;
+    const schema = this.place.schema ?? this.facts.peek()?.schema ?? null;
+    return tableLink({ ...this.place, schema }, this.table,
+      { view: view.peek(), filters: filters.peek(), logic: logic.peek(), sort: sort.peek() });
+  }
+
   /** Ask for the rows from the first on. */
   ask(question = untracked(() => this.question)) {
     this.found.show(question);
@@ -130,6 +141,13 @@ class TablePage {
 export function tablePage(tab) {
   const page = new TablePage(tab.peek());
   const { state } = page;
+  const press = (/** @type {KeyboardEvent} */ event) => {
+    if (event.code !== "KeyL" || !event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || dialogIsOpen() || !node.offsetParent) return;
+    event.preventDefault();
+    void copyLink(page.link);
+  };
+  document.addEventListener("keydown", press);
+  onEnd(() => document.removeEventListener("keydown", press));
   const node = h("div", { class: "table-page" },
     h("header", { class: "table-head" }, title(page), h("div", { class: "table-tools" },
       () => (state.view.value === "rows" ? rowTools(page) : null), views(state))),
@@ -151,6 +169,7 @@ export function tablePage(tab) {
       state.view.value = "rows";
       state.filtering.value = true;
     }) },
+    { label: `Copy the link of ${page.table}`, keys: "Alt L", run: () => void copyLink(page.link) },
     { label: "Read the rows again", run: () => page.ask() },
     { label: "Count the rows", run: () => void page.countRows() },
     { label: `New query on ${page.place.source} beside ${page.table}`, run: () => newQuery(page.place.source, page.place) },
@@ -200,6 +219,8 @@ function rowTools(page) {
       () => (state.filters.value.length ? h("span", {}, `(${state.filters.value.length})`) : null)),
     h("button", { class: "small", title: "Read the rows again", onclick: () => page.ask() }, icon("refresh"),
       h("span", { class: "wide-only" }, "Refresh")),
+    h("button", { class: "small", title: "Copy the link of what is shown: place, conditions and order (Alt L)", onclick: () => void copyLink(page.link) },
+      icon("follow"), h("span", { class: "wide-only" }, "Copy link")),
     h("button", { class: "small", popovertarget: id }, icon("save"), h("span", { class: "wide-only" }, "Export")), menu,
   ];
 }
@@ -240,7 +261,8 @@ function rowsView(page) {
   return h("div", { class: "rows-view" },
     () => (state.filtering.value ? filterForm(state, () => page.facts.value?.columns ?? []) : null),
     () => found.warnings.value.map((text) => h("p", { class: "row-warning" }, icon("warning"), visible(text))),
-    () => (failed.value ? problem(failed.value, () => (found.known.peek().count ? found.rows.retry() : page.ask())) : null),
+    () => (failed.value ? problem(state.linked.value ? linkProblem(failed.value) : failed.value,
+      () => (found.known.peek().count ? found.rows.retry() : page.ask())) : null),
     h("div", { class: () => `split ${page.opened.value ? "has-panel" : ""}` },
       h("div", { class: () => `grid-place ${nothing.value ? "is-empty" : ""}`, hidden: () => Boolean(failed.value) && !found.known.value.count },
         made.node,
@@ -268,6 +290,13 @@ function valueItems(page, { row, column }) {
     { label: "Only rows with this value", run: () => state.show([...state.filters.peek(), filter("=")]) },
     { label: "Only rows without it", run: () => state.show([...state.filters.peek(), filter("!=")]) },
   ];
+}
+
+/** What is not there and what the reader may not use look the same in a link. @param {unknown} error */
+function linkProblem(error) {
+  const isOfLink = error instanceof ApiError && ["policy.masked", "argument.invalid"].includes(error.code);
+  return isOfLink ? "The conditions or the order of the link cannot be used here: the table has no such column for you, "
+    + "or a value does not fit. No rows are shown." : error;
 }
 
 /** @param {unknown} error @param {() => void} retry */

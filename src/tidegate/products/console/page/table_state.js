@@ -15,6 +15,8 @@ export class TableState {
   filters = signal(/** @type {readonly Filter[]} */ ([]));
   logic = signal(/** @type {"and" | "or"} */ ("and"));
   sort = signal(/** @type {readonly SortKey[]} */ ([]));
+  /** Whether they came with a link: what is not there is then said in one way. */
+  linked = signal(false);
   /** Whether the conditions are being written. */
   filtering = signal(false);
 
@@ -33,7 +35,20 @@ export class TableState {
     batch(() => {
       this.view.value = "rows";
       this.logic.value = "and";
+      this.linked.value = false;
       this.filters.value = filters;
+      this.filtering.value = filters.length > 0;
+    });
+  }
+
+  /** Show what a link asks for, and all of it. @param {import("./links.js").TableLink} link */
+  follow({ view, filters, logic, sort }) {
+    batch(() => {
+      this.view.value = view;
+      this.filters.value = filters;
+      this.logic.value = logic;
+      this.sort.value = sort;
+      this.linked.value = filters.length + sort.length > 0;
       this.filtering.value = filters.length > 0;
     });
   }
@@ -56,7 +71,6 @@ export const equals = (column, value) => ({ column, operator: "=", value, second
  * @param {readonly string[]} values in the order of `to.columns` */
 export async function openRows(from, to, values) {
   const place = { source: from.source, database: to.database ?? from.database, schema: to.schema ?? from.schema };
-  const tab = await data.openTable(place, to.table);
-  if (tab) tableState(tab.id).show(to.columns.map((column, at) => equals(column, values[at])));
-  return tab;
+  const filters = to.columns.map((column, at) => equals(column, values[at]));
+  return data.openTable(place, to.table, { before: ({ id }) => tableState(id).show(filters) });
 }
