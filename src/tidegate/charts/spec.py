@@ -32,6 +32,8 @@ AGGREGATES: tuple[Aggregate, ...] = (
 )  # fmt: skip
 SUMS: frozenset[Aggregate] = frozenset({"count", "valid", "distinct", "sum"})
 """Aggregates of parts that add up to that of the whole, and so may be stacked."""
+MOST_TEXT = 20_000
+"""Characters of a specification."""
 _CHANNELS = ("x", "y", "color")
 _PROPERTIES = ("field", "type", "aggregate", "bin", "timeUnit", "sort", "stack", "scale")
 _MOST_BINS = 1_000
@@ -98,6 +100,15 @@ def read_spec(value: Any) -> ChartSpec:
     value_axis = _value_axis(mark, x, y)
     stack = _read_stack(mark, channels, encoding, value_axis)
     return ChartSpec(mark, x, y, color, value_axis, stack)
+
+
+def written_chart(value: Mapping[str, Any] | None) -> str:
+    """A specification as it is kept; empty for none. Raises: TidegateError ARGUMENT_INVALID for one
+    that is too long. What it means is read when it is drawn."""
+    text = "" if value is None else msgspec.json.encode(value).decode()
+    if len(text) > MOST_TEXT:
+        raise _refusal(f"A chart of more than {MOST_TEXT:,} characters is not kept")
+    return text
 
 
 def _read_channel(name: str, value: Any) -> Channel:

@@ -143,6 +143,7 @@ class WindowStore(Protocol):
         text: str | None = None,
         title: str | None = None,
         position: float | None = None,
+        chart: str | None = None,
     ) -> bool:
         """Keep what a page has written in a tab; False if its version is another one by now."""
         ...

@@ -270,6 +270,8 @@ class TabEntry(msgspec.Struct, frozen=True):
     opened_by: str = ""
     opened_at: float = 0.0
     version: int = 1
+    chart: str = ""
+    """The chart of its results as JSON, empty without one."""
 
 
 class NewTab(msgspec.Struct, frozen=True):

@@ -77,6 +77,8 @@ class WriteTab(Request, frozen=True):
     text: str | None = None
     title: str | None = None
     position: float | None = None
+    chart: str | None = None
+    """The chart of its results as JSON, empty for none."""
 
 
 class CloseTab(Request, frozen=True):
@@ -125,6 +127,7 @@ class Tab(msgspec.Struct, frozen=True):
     opened_by: str = ""
     opened_at: float = 0.0
     version: int = 1
+    chart: str = ""
 
 
 class WrittenTab(msgspec.Struct, frozen=True):

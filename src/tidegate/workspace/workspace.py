@@ -194,6 +194,7 @@ class Workspace:
                 text=request.text,
                 title=request.title,
                 position=request.position,
+                chart=request.chart,
             )
 
         written = await asyncio.to_thread(write)
@@ -295,6 +296,7 @@ def tab_of(entry: TabEntry, source: str, *, is_delivered: bool) -> Tab:
         opened_by=entry.opened_by,
         opened_at=entry.opened_at,
         version=entry.version,
+        chart=entry.chart,
     )
 
 

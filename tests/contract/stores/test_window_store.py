@@ -78,6 +78,16 @@ def test_what_is_written_over_another_version_is_not_kept(state, other):
     assert state.windows.find("ada", tab.id).position == 7.5
 
 
+def test_the_chart_of_a_tab_is_kept_with_it_also_while_it_is_closed(state, other):
+    tab = state.windows.open_tab("ada", "s1", query(), 1.0)
+    assert tab.chart == ""
+    assert state.windows.write("ada", tab.id, tab.version, chart='{"mark":"bar"}')
+    assert state.windows.write("ada", tab.id, tab.version + 1, text="SELECT 1")
+    assert other.windows.find("ada", tab.id).chart == '{"mark":"bar"}'
+    state.windows.close_tab("ada", tab.id)
+    assert other.windows.reopen("ada", ["s1"], 2.0).chart == '{"mark":"bar"}'
+
+
 def test_the_last_tab_takes_its_window_along(state, other):
     first = state.windows.open_window("ada", "s1", "Query", 1.0)
     (tab,) = state.windows.tabs("ada", ["s1"], 9)

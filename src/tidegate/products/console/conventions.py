@@ -10,11 +10,13 @@ from tidegate.products.console.advice import advice
 from tidegate.protocol.transport import Answer
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "connect-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'"
 )
-"""The Content-Security-Policy: nothing but the console's own files, in no frame."""
+"""The Content-Security-Policy: nothing but the console's own files, in no frame. Pictures may be of
+what the page itself has made, as a chart that becomes a PNG is."""
 
 PROTECTION: HeaderList = [
     (b"content-security-policy", POLICY.encode()),

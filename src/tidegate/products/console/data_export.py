@@ -171,7 +171,7 @@ class DataExports:
         rows = writer(wanted.format, draft.put, table=table, dialect=dialect)
         written = await asyncio.to_thread(_write_held, run, rows, cancellation)
         notes = [page_note(run.page)] if run.page is not None and page_note(run.page) else []
-        return Written("result", run.source.name, written, _cut_of(run), notes)
+        return Written("result", run.source.name, written, cut_of(run), notes)
 
 
 def _write_held(run: Run, rows: Writer, cancellation: Cancellation) -> int:
@@ -187,7 +187,7 @@ def _write_held(run: Run, rows: Writer, cancellation: Cancellation) -> int:
     return count
 
 
-def _cut_of(run: Run) -> str:
+def cut_of(run: Run) -> str:
     """Where a result that is over ends though there was more; empty if it is whole."""
     if run.state == "done" and run.page is not None:
         return cut_note(run.page)

@@ -17,6 +17,7 @@ from tidegate.edges.http.router import (
     read_json,
 )
 from tidegate.identity.operators import SignedIn
+from tidegate.products.console.charts import ChartOfRun, RunCharts
 from tidegate.products.console.console import Answer
 from tidegate.products.console.conventions import DATA
 from tidegate.products.console.data_calls import Caller, DataCalls, decode
@@ -60,6 +61,7 @@ class DataPage:
         self._rows = DataRows(calls)
         self._tabs = tabs
         self._runs = runs
+        self._charts = RunCharts(runs)
         self._statements = Statements(calls)
         self._history = DataHistory(calls)
         self._exports = exports
@@ -91,6 +93,7 @@ class DataPage:
             ("GET", "runs/{id}", self._run),
             ("GET", "runs/{id}/rows", self._run_rows),
             ("GET", "runs/{id}/cell", self._run_cell),
+            ("POST", "runs/{id}/chart", self._chart_run),
             ("POST", "runs/{id}/cancel", self._cancel_run),
             ("POST", "runs/{id}/close", self._close_run),
             ("POST", "export-ticket", self._give_ticket),
@@ -194,6 +197,12 @@ class DataPage:
         wanted = decode(request.query, CellAt)
         id, caller = request.parameters["id"], _caller(request, signed_in)
         return _json(await self._runs.cell(id, wanted.row, wanted.column, caller))
+
+    async def _chart_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, ChartOfRun, BODY_LIMIT)
+        id, caller = request.parameters["id"], _caller(request, signed_in)
+        chart = await self._charts.compute(id, body, caller)
+        return HttpResponse(200, chart, [(b"content-type", b"application/json")])
 
     async def _cancel_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         return _json(self._runs.cancel(request.parameters["id"], signed_in))

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from tidegate.charts.spec import written_chart
 from tidegate.errors import Code
 from tidegate.identity.operators import SignedIn
 from tidegate.model.sources import Source
@@ -59,6 +60,8 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(max_length=MOST_TEXT)] | None = None
     title: Annotated[str, Meta(max_length=MOST_TITLE)] | None = None
     position: float | None = None
+    chart: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+    """The chart of its results, None for none."""
 
 
 class DataTabs:
@@ -105,7 +108,8 @@ class DataTabs:
 
     async def write(self, id: str, body: Written, caller: Caller) -> tuple[int, dict[str, Any]]:
         """Keep what was written: the status, and the tab as it is now."""
-        request = WriteTab(id, body.version, body.text, body.title, body.position)
+        chart = None if isinstance(body.chart, msgspec.UnsetType) else written_chart(body.chart)
+        request = WriteTab(id, body.version, body.text, body.title, body.position, chart)
         found, _ = await self._calls.ask(caller, request, None, WrittenTab)
         if found.written:
             return 200, tab_fields(found.tab)
@@ -194,4 +198,5 @@ def tab_fields(tab: Tab) -> dict[str, Any]:
         "focused_at": tab.focused_at,
         "is_active": tab.is_active,
         "version": tab.version,
+        "chart": msgspec.json.decode(tab.chart) if tab.chart else None,
     }

@@ -29,12 +29,13 @@ MOST_EVENTS = 500
 _TAB = (
     "SELECT tabs.id, window_id, source_id, kind, title, is_active, tabs.focused_at,"
     ' "table", "database", "schema", window_pages.seen_at, windows.owner, text, position,'
-    " opened_by, tabs.opened_at, version FROM tabs JOIN windows ON windows.id = window_id"
+    " opened_by, tabs.opened_at, version, chart FROM tabs JOIN windows ON windows.id = window_id"
     " LEFT JOIN window_pages ON window_pages.owner = windows.owner"
 )
 _CLOSED = (
     'SELECT id, window_id, source_id, kind, title, 0, focused_at, "table", "database", "schema",'
-    " NULL, owner, text, position, opened_by, opened_at, version FROM closed_tabs"
+    " NULL, owner, text, position, opened_by, opened_at, version, chart"
+    " FROM closed_tabs"
 )
 _SAME = (
     " WHERE windows.owner = ? AND source_id = ? AND kind = 'table' AND \"table\" IS ?"
@@ -109,14 +110,16 @@ class SqliteWindowStore:
         text: str | None = None,
         title: str | None = None,
         position: float | None = None,
+        chart: str | None = None,
     ) -> bool:
         with self._file.changing() as connection:
             connection.execute(
                 "UPDATE tabs SET text = coalesce(?, text), title = coalesce(?, title),"
-                " position = coalesce(?, position), version = version + 1"
+                " position = coalesce(?, position), chart = coalesce(?, chart),"
+                " version = version + 1"
                 " WHERE id = ? AND version = ?"
                 " AND window_id IN (SELECT id FROM windows WHERE owner = ?)",
-                (text, title, position, tab_id, version, owner),
+                (text, title, position, chart, tab_id, version, owner),
             )
             written = connection.changes() > 0
             if written:
@@ -276,12 +279,12 @@ def _close_oldest(connection: apsw.Connection, owner: str) -> None:
 def _restore(connection: apsw.Connection, window: WindowEntry, tab: TabEntry) -> str:
     connection.execute(
         'INSERT INTO tabs (id, window_id, kind, title, "table", "database", "schema", is_active,'
-        " focused_at, text, position, opened_by, opened_at, version)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
+        " focused_at, text, position, opened_by, opened_at, version, chart)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(tab.id, window.id, tab.kind, tab.title, tab.table, tab.database, tab.schema),
             *(tab.focused_at, tab.text, tab.position, tab.opened_by, tab.opened_at),
-            tab.version + 1,
+            *(tab.version + 1, tab.chart),
         ),
     )
     _close_oldest(connection, window.owner)
@@ -292,10 +295,10 @@ def _close(connection: apsw.Connection, owner: str, tab_id: str, by: str) -> boo
     connection.execute(
         "INSERT INTO closed_tabs"
         ' (id, owner, source_id, window_id, kind, title, "table", "database", "schema", text,'
-        " position, opened_by, opened_at, focused_at, version)"
+        " position, opened_by, opened_at, focused_at, version, chart)"
         " SELECT tabs.id, owner, source_id, window_id, kind, title,"
         ' "table", "database", "schema", text, position, opened_by, tabs.opened_at,'
-        " tabs.focused_at, version FROM tabs JOIN windows ON windows.id = window_id"
+        " tabs.focused_at, version, chart FROM tabs JOIN windows ON windows.id = window_id"
         " WHERE tabs.id = ? AND owner = ?",
         (tab_id, owner),
     )

@@ -62,6 +62,7 @@ ROWS = (
     Row("GET", "runs/{run}", None, OK, GONE),
     Row("GET", "runs/{run}/rows", None, OK, GONE),
     Row("GET", "runs/{run}/cell?row=0&column=0", None, OK, GONE),
+    Row("POST", "runs/{run}/chart", {}, OK, GONE),
     Row("POST", "runs/{run}/cancel", {}, OK, GONE),
     Row("POST", "runs/{run}/close", {}, DONE, GONE),
     Row("POST", "export-ticket", {**TABLE, "format": "csv"}, OK, NO_ROLE),

@@ -107,6 +107,36 @@ def test_a_result_of_100_000_rows_is_held_and_its_statement_runs_once(
 
 
 @pytest.mark.parametrize("source", ENGINES)
+def test_a_chart_is_of_all_rows_that_are_held_and_exact(vera: Visitor, source: str) -> None:
+    held = run(vera, source, MANY[source].format(n=3_000), max_rows=2_500)
+    spec = {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "i", "bin": {"maxbins": 5}},
+            "y": {"aggregate": "sum", "field": "i"},
+        },
+    }
+    made = answer(vera.post(f"data/runs/{held['id']}/chart", {"spec": spec}))
+    assert made["spec"] == spec
+    chart = made["chart"]
+    assert (chart["row_count"], chart["columns"]) == (2_500, ["i", "Sum of i"])
+    assert chart["rows"][0] == ["0 – 500", str(sum(range(500)))]
+    assert chart["notes"] == ["Cut after 2,500 rows, the limit: there are more."]
+
+
+@pytest.mark.parametrize("source", ENGINES)
+def test_a_result_is_plotted_by_its_column_types(vera: Visitor, source: str) -> None:
+    held = run(vera, source, MANY[source].format(n=40))
+    made = answer(vera.post(f"data/runs/{held['id']}/chart", {}))
+    assert made["spec"]["encoding"]["x"] == {"field": "i", "type": "quantitative"}
+    assert len(made["chart"]["marks"]) == 40
+    spec = {"mark": "pie", "encoding": {}}
+    refused = vera.post(f"data/runs/{held['id']}/chart", {"spec": spec})
+    assert (refused.status_code, refused.json()["error"]) == (400, "argument.invalid")
+    assert "`mark`" in refused.json()["message"]
+
+
+@pytest.mark.parametrize("source", ENGINES)
 def test_a_cell_is_cut_in_the_rows_and_whole_by_itself(vera: Visitor, source: str) -> None:
     done = run(vera, source, "SELECT note, id, total FROM orders ORDER BY id")
     shown = rows(vera, done["id"])

@@ -108,7 +108,7 @@ def test_a_page_opens_writes_focuses_and_closes_tabs(place: Desk) -> None:
     written = answer(
         vera.post(f"data/tabs/{first['id']}", {"text": "SELECT 2", "version": first["version"]})
     )
-    assert written["text"] == "SELECT 2"
+    assert (written["text"], written["chart"]) == ("SELECT 2", None)
     late = vera.post(f"data/tabs/{first['id']}", {"text": "x", "version": first["version"]})
     assert (late.status_code, late.json()["error"]) == (409, "tab.changed")
     assert late.json()["tab"] == written
