@@ -9,7 +9,7 @@ import pytest
 
 from support.jdbc_drivers import USERS, driver_path, template, url_of
 from tidegate.app import App
-from tidegate.cli.source_report import test_source as report_of
+from tidegate.cli.source_report import report_of
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 

@@ -7,7 +7,7 @@ if the operator agrees.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, nullcontext
 from typing import NamedTuple
 
@@ -23,13 +23,17 @@ from tidegate.engines.common.errors import ACCOUNT
 from tidegate.engines.common.url import FOLDER_SCHEME, folder_path
 from tidegate.engines.registry import find
 from tidegate.errors import Code, TidegateError
+from tidegate.identity.tokens import Records
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.product import load
 from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
-from tidegate.store.passwords import Passwords, Place
+from tidegate.sources.changes import SourceChanges
+from tidegate.sources.kept_passwords import forget_password as forget
+from tidegate.sources.kept_passwords import kept_password as keep_password
+from tidegate.store.passwords import Place
 
 MOST_TRIES = 3
 """How often a person is asked for a password."""
@@ -82,25 +86,6 @@ def given_password(settings: SourceSettings, *, from_stdin: bool, asked: bool) -
     if not password:
         raise TidegateError(Code.ARGUMENT_INVALID, "No password was given.")
     return password
-
-
-def check_place(place: Place | None) -> None:
-    """See that the keyring can be used, if a password shall be kept there, before one is asked for.
-
-    Raises: TidegateError KEYRING_FAILED, ENGINE_MISSING.
-    """
-    if place == "keyring":
-        from tidegate.config.system_keyring import keyring_title
-
-        try:
-            keyring_title()
-        except TidegateError as error:
-            if error.code is not Code.KEYRING_FAILED:
-                raise
-            hint = "Unlock or start one, or use --keep-in file: only your account can read it."
-            raise TidegateError(
-                error.code, error.message, hint=hint, details=error.details
-            ) from None
 
 
 def ask_password(url: str) -> str:
@@ -212,21 +197,22 @@ def require_success(
 @contextmanager
 def kept_password(config: Config, tried: Tried, place: Place) -> Generator[SourceSettings]:
     """The settings with a reference to the password, which is kept if the block succeeds."""
-    if tried.password is None:
-        yield tried.settings
-        return
-    passwords = Passwords(state_directory(config.state))
-    reference = passwords.save(tried.settings.name, tried.password, place)
-    try:
-        url = with_password(tried.settings.url, reference)
-        yield msgspec.structs.replace(tried.settings, url=url)
-    except BaseException:
-        passwords.remove(reference)
-        raise
+    directory = state_directory(config.state)
+    with keep_password(directory, tried.settings, tried.password, place) as settings:
+        yield settings
 
 
 def forget_password(app: App, was: Source) -> None:
     """Remove the kept password of a source that no longer names it, unless another one does."""
-    named = [each.url for each in app.state.sources.list()]
-    for problem in Passwords(app.directory).remove(was.url, named=named):
+    print_problems(forget(app.directory, was, app.state.sources))
+
+
+def print_problems(problems: Iterable[str]) -> None:
+    """Say what stays in the keyring."""
+    for problem in problems:
         print_status(f"note: {problem}")
+
+
+def source_changes(app: App) -> SourceChanges:
+    """What changes the saved sources, as the local operator."""
+    return SourceChanges(app.state, app.tokens, app.directory, Records(app.note, app.note_less))

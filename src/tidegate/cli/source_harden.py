@@ -24,8 +24,7 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import ask_password, can_ask, forget_password, place_of
-from tidegate.cli.source_options import settings_of
-from tidegate.cli.source_report import show_report, test_source
+from tidegate.cli.source_report import report_of, show_report
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.common.account import AccountExists, AccountGuide, ReadingRequest
@@ -44,6 +43,8 @@ from tidegate.secrets import (
     with_password,
     without_password,
 )
+from tidegate.sources.changes import changed_meanwhile
+from tidegate.sources.settings import settings_of
 from tidegate.store.passwords import Passwords, place_of_password
 
 _TOOL = "source harden"
@@ -112,7 +113,7 @@ def apply_script(arguments: argparse.Namespace) -> None:
     try:
         report = with_app(
             App.open(msgspec.structs.replace(config, sources=(settings,))),
-            partial(test_source, name=settings.name),
+            partial(report_of, name=settings.name),
         )
     except TidegateError as error:
         raise TidegateError(
@@ -301,11 +302,7 @@ async def _save(app: App, plan: _Plan, settings: SourceSettings) -> None:
             msgspec.structs.replace(changed, id=was.id, ephemeral=False), was
         )
     ):
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"The source {settings.name!r} was changed by another process at the same time.",
-            hint="Look at `tidegate source list --json`, then run the command again.",
-        )
+        raise changed_meanwhile(settings.name)
     forget_password(app, was)
     print_status(f"the source {was.name} uses it from now on")
 

@@ -1,26 +1,18 @@
-"""The settings of a source between the options of `tidegate source`, the source and the records."""
+"""The settings of a source that the options of `tidegate source` give."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence, Sized
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any
 
-from tidegate.config.sources import RunAsSettings, SourceSettings
+from tidegate.config.sources import RunAsSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.model.source_settings import DeclaredSettings, RunAs, source_settings
+from tidegate.model.source_settings import RunAs, source_settings
 from tidegate.model.sources import Source
 
 _EMPTY: dict[str, Any] = {"options": {}}
 """What a setting of `SourceSettings` is without an entry, where its declared default is another."""
-
-
-def settings_of(source: Source, **changes: Any) -> SourceSettings:
-    """The settings of a saved source with `changes`; `run_as` is left out, but where it changes."""
-    present: dict[str, Any] = {"name": source.name, "url": source.url}
-    present |= {name: getattr(source, name) for name in DeclaredSettings.__struct_fields__}
-    present |= {"run_as": None, "options": dict(source.options)}
-    return SourceSettings(**(present | changes))
 
 
 def given_settings(arguments: argparse.Namespace, before: Source | None = None) -> dict[str, Any]:
@@ -44,24 +36,6 @@ def given_settings(arguments: argparse.Namespace, before: Source | None = None) 
         given["options"] = _pairs("--option", "NAME=VALUE", arguments.option, had)
     run_as = _run_as(arguments, None if before is None or "run_as" in given else before.run_as)
     return given if run_as is None else {**given, "run_as": run_as}
-
-
-def recorded(source: Source) -> dict[str, str]:
-    """What the audit log has of a source that was saved: its words and numbers, and how many
-    entries it has where it has some. What is in these stays out, such as an address or a value."""
-    found = {"source": source.name}
-    for setting in source_settings():
-        value = getattr(source, setting.name)
-        shows = setting.about.grants_more == "nothing"
-        if (setting.form == "words" and not shows) or value != setting.default:
-            found[setting.name] = _recorded(value)
-    return found
-
-
-def _recorded(value: Any) -> str:
-    if isinstance(value, RunAs):
-        return "given"
-    return str(len(cast("Sized", value)) if isinstance(value, tuple) else value)
 
 
 def _run_as(arguments: argparse.Namespace, before: RunAs | None) -> RunAsSettings | None:

@@ -261,9 +261,9 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
             "auto", "red", "orange", "yellow", "green", "teal", "blue", "purple", "pink", "gray"
         ],
         Setting(
-            meaning="the color of the source in the console; auto: one by its name, in small",
+            meaning="the color in which pages show the source; auto: one by its name, in small",
             grants_more="nothing",
-            group="what people see in the console",
+            group="how people see it",
         ),
     ] = "auto"
     """A color that is named is seen beside every statement that is typed for the source, such as
@@ -271,9 +271,9 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
     group: Annotated[
         str,
         Setting(
-            meaning="the name under which the console lists the source with others",
+            meaning="the name under which pages list the source with others",
             grants_more="nothing",
-            group="what people see in the console",
+            group="how people see it",
             value="GROUP",
         ),
     ] = ""

@@ -13,12 +13,9 @@ from tidegate.app import App
 from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.checks.unused_settings import absent_callers
 from tidegate.cli.hooks import command_hooks
-from tidegate.cli.local_actor import ask
+from tidegate.cli.local_actor import LocalCaller, ask
 from tidegate.cli.settings import config_path, load_for_query
-from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import place_of
-from tidegate.cli.source_functions import unmatched_functions
-from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -30,6 +27,9 @@ from tidegate.model.requests import Connect
 from tidegate.model.source_settings import limits_of
 from tidegate.model.sources import Source
 from tidegate.secrets import keyring_entries_of
+from tidegate.sources.functions import unmatched_functions
+from tidegate.sources.risks import account_risks
+from tidegate.sources.unfit_rules import unfit_rules
 from tidegate.surfaces.registry import check_surfaces
 
 _AT_ONCE = 16
@@ -149,7 +149,10 @@ def _reached(
 async def _functions(app: App, source: Source, label: str) -> list[Finding]:
     """What is wrong with the functions of users that the source lets reads call."""
     remedy = "Correct the name in the source's `functions`, or take it out"
-    return [fault(label, text, remedy) for text in await unmatched_functions(app, source, "doctor")]
+    return [
+        fault(label, text, remedy)
+        for text in await unmatched_functions(LocalCaller(app, "doctor"), source)
+    ]
 
 
 async def _rules(app: App, source: Source, patience_s: float) -> list[Finding]:
@@ -157,7 +160,7 @@ async def _rules(app: App, source: Source, patience_s: float) -> list[Finding]:
     name."""
     label = f"source {source.name}"
     try:
-        unfit = await asyncio.wait_for(unfit_rules(app, source, "doctor"), patience_s)
+        unfit = await asyncio.wait_for(unfit_rules(LocalCaller(app, "doctor"), source), patience_s)
     except TimeoutError:
         return [note(label, "whether its masks and filters fit was not found out in time")]
     where = (
@@ -175,7 +178,9 @@ async def _account(
     """What the account could do if the gate were not there, the worst first."""
     label = f"source {source.name}"
     try:
-        risks = await asyncio.wait_for(account_risks(app, source, state), patience_s)
+        risks = await asyncio.wait_for(
+            account_risks(LocalCaller(app, "doctor"), source, state), patience_s
+        )
     except TimeoutError:
         return [note(label, "what its account could do was not found out in time")]
     if not risks:

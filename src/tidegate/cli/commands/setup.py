@@ -21,7 +21,7 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.commands.source import save_new
 from tidegate.cli.entry_editing import find_entry, write_entry
 from tidegate.cli.entry_extras import extras_to_name, note_lacking
-from tidegate.cli.local_actor import ask, with_app
+from tidegate.cli.local_actor import LocalCaller, ask, with_app
 from tidegate.cli.new_source import (
     check_whole,
     free_name,
@@ -32,12 +32,10 @@ from tidegate.cli.new_source import (
 )
 from tidegate.cli.requirement_extras import keep_extras
 from tidegate.cli.settings import chosen_state, config_path, load_for_state
-from tidegate.cli.source_account import account_risks
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
     can_ask,
-    check_place,
     given_password,
     require_success,
     try_source,
@@ -59,6 +57,8 @@ from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.secrets import split_password
+from tidegate.sources.kept_passwords import check_place
+from tidegate.sources.risks import account_risks
 from tidegate.store.passwords import Place
 
 ENTRY = "tidegate"
@@ -267,7 +267,7 @@ def _offer_reader(config: Config, name: str, arguments: argparse.Namespace) -> N
 async def _risks(app: App, name: str) -> tuple[Source, list[Risk]]:
     source = next(each for each in app.connections.sources() if each.name == name)
     state = await ask(app, "setup", Connect(), name, ConnectionState)
-    return source, await account_risks(app, source, state)
+    return source, await account_risks(LocalCaller(app, "setup"), source, state)
 
 
 def _place(arguments: argparse.Namespace, tried: Tried) -> Place:

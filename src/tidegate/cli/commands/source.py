@@ -16,25 +16,23 @@ from tidegate.cli.consent import require_consent
 from tidegate.cli.entry_extras import note_lacking
 from tidegate.cli.hooks import command_hooks, prepare_source
 from tidegate.cli.listing import chosen
-from tidegate.cli.local_actor import with_app
+from tidegate.cli.local_actor import LocalCaller, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
-    check_place,
-    forget_password,
     given_password,
     kept_password,
+    print_problems,
     require_success,
+    source_changes,
     try_source,
 )
 from tidegate.cli.source_edit import ask_changes
 from tidegate.cli.source_harden import apply_script, print_script
-from tidegate.cli.source_options import given_settings, recorded, settings_of
-from tidegate.cli.source_rename import rename_source
-from tidegate.cli.source_report import show_report, test_source
+from tidegate.cli.source_options import given_settings
+from tidegate.cli.source_report import report_of, show_report
 from tidegate.cli.terminal import print_status, show, show_json, show_table
-from tidegate.cli.unfit_rules import unfit_rules
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
@@ -46,6 +44,9 @@ from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.sources import Source
 from tidegate.policy.widening import widened
 from tidegate.secrets import without_password
+from tidegate.sources.kept_passwords import check_place
+from tidegate.sources.settings import changed_source, settings_of
+from tidegate.sources.unfit_rules import unfit_rules
 from tidegate.store.passwords import Passwords, place_of_password
 
 
@@ -60,14 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "edit":
         _edit(arguments)
         return 0
-    if arguments.action == "rename":
-        _rename(arguments)
-        return 0
     if arguments.action == "harden" and arguments.apply:
         apply_script(arguments)
         return 0
     actions = {
-        "list": _list, "show": _show, "remove": _remove, "test": _test, "harden": print_script
+        "list": _list, "show": _show, "remove": _remove, "rename": _rename, "test": _test,
+        "harden": print_script,
     }  # fmt: skip
     opens = arguments.action in ("test", "harden")
     config = load_for_query(arguments) if opens else load_for_state(arguments)
@@ -112,8 +111,7 @@ def save_new(
     what = f"add the source {source.name} ({source.access})"
     no_word = no_word or not app.has_granted_rights
     require_consent(app, "add", what, arguments, no_word=no_word)
-    app.note("source.added", recorded(source))
-    app.state.sources.add(source)
+    source_changes(app).add(source)
     print_status(f"added {source.name} ({source.engine}, {source.access})")
     return source
 
@@ -191,34 +189,21 @@ def _update(arguments: argparse.Namespace) -> None:
         tried = _tried(config, settings, arguments, "source update", undone, moved)
     place = arguments.keep_in or place_of_password(source.url)
     with kept_password(config, tried, place) as settings:
-        changed = msgspec.structs.replace(
-            source_from_settings(settings),
-            id=source.id,
-            ephemeral=False,
-            **({} if "run_as" in rules else {"run_as": source.run_as}),
+        changed = changed_source(source, settings, rules)
+        change = partial(
+            _save_change, was=source, now=changed, names=list(rules), arguments=arguments
         )
-        noted = {"settings": " ".join(sorted(rules))}
-        change = partial(_save_change, was=source, now=changed, noted=noted, arguments=arguments)
         with_app(App.open(config), change)
 
 
 async def _save_change(
-    app: App, was: Source, now: Source, noted: dict[str, str], arguments: argparse.Namespace
+    app: App, was: Source, now: Source, names: list[str], arguments: argparse.Namespace
 ) -> None:
     wider = widened(was, now)
     if wider:
         what = f"widen the source {now.name} ({', '.join(wider)})"
         require_consent(app, "update", what, arguments)
-    note = app.note if wider else app.note_less
-    note("source.changed", recorded(now) | noted)
-    if not app.state.sources.change(now, was):
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"The source {was.name!r} was changed by another process at the same time.",
-            hint="Look at `tidegate source list --json`, then run the command again.",
-        )
-    if was.url != now.url:
-        forget_password(app, was)
+    print_problems(source_changes(app).change(was, now, names))
     _warn_of_callers(app, arguments)
     print_status(f"changed {now.name} ({now.engine}, {now.access})")
     await _warn_of_rules(app, now, arguments)
@@ -237,14 +222,25 @@ def _edit(arguments: argparse.Namespace) -> None:
     _update(arguments)
 
 
-def _rename(arguments: argparse.Namespace) -> None:
-    async def rename(app: App) -> None:
-        source = app.state.sources.find(arguments.name)
-        if source is None:
-            raise _unknown(app, arguments.name)
-        rename_source(app, source, arguments)
-
-    with_app(App.open(load_for_state(arguments)), rename)
+async def _rename(app: App, arguments: argparse.Namespace) -> None:
+    """Rename a saved source once a person agrees: rules of the settings may know its name."""
+    name, new = arguments.name, arguments.new_name
+    source = app.state.sources.find(name)
+    if source is None:
+        raise _unknown(app, name)
+    changes = source_changes(app)
+    config, place = load_for_query(arguments), config_path(arguments) or "the settings"
+    changes.check_new_name(name, new, config, place)
+    require_consent(app, "rename", f"rename the source {name} to {new}", arguments)
+    renamed = changes.rename(source, new)
+    print_problems(renamed.problems)
+    print_status(f"renamed {name} to {new}")
+    if renamed.holders:
+        print_status(f"changed the lists of the tokens {', '.join(renamed.holders)}")
+    print_status(
+        "approvals that were not used have expired; settings files and clients that name"
+        f" {name} must be changed by hand"
+    )
 
 
 def _warn_of_callers(app: App, arguments: argparse.Namespace) -> None:
@@ -265,7 +261,8 @@ async def _warn_of_rules(app: App, source: Source, arguments: argparse.Namespace
     if not (arguments.mask or arguments.filter):
         return
     with suppress(TidegateError):
-        for problem in await unfit_rules(app, source, f"source {arguments.action}"):
+        caller = LocalCaller(app, f"source {arguments.action}")
+        for problem in await unfit_rules(caller, source):
             print_status(
                 f"note: {problem}. Until that is corrected nothing of the source is read by the"
                 f" callers of the rule: `tidegate source update {source.name}` with --mask or"
@@ -350,9 +347,7 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     # same where this cannot be kept: nothing may keep a right from being taken away.
     with suppress(TidegateError):
         app.note_rights()
-    app.note_less("source.removed", {"source": name})
-    app.state.sources.remove(name)
-    forget_password(app, source)
+    print_problems(source_changes(app).remove(source))
     print_status(f"removed {name}; its data is as it was")
 
 
@@ -367,4 +362,4 @@ def _unknown(app: App, name: str) -> TidegateError:
 
 
 async def _test(app: App, arguments: argparse.Namespace) -> None:
-    show_report(await test_source(app, arguments.name), as_json=arguments.json)
+    show_report(await report_of(app, arguments.name), as_json=arguments.json)

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from tidegate.app import App
-from tidegate.cli.local_actor import ask
 from tidegate.engines.registry import language_of
 from tidegate.errors import TidegateError
 from tidegate.identity.builtin_actors import cli
+from tidegate.model.gate_client import GateClient
 from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog
 from tidegate.model.source_settings import Mask, RowFilter
@@ -17,7 +16,7 @@ from tidegate.model.sources import Source
 from tidegate.policy.data_rules import rules_for
 
 
-async def unfit_rules(app: App, source: Source, tool: str) -> list[str]:
+async def unfit_rules(caller: GateClient, source: Source) -> list[str]:
     """What is wrong with each rule of a source that speaks SQL, whomever the rule binds.
 
     Raises: TidegateError if the catalog cannot be read.
@@ -28,7 +27,7 @@ async def unfit_rules(app: App, source: Source, tool: str) -> list[str]:
 
     if not isinstance(language_of(source), SqlLanguage):
         return []
-    catalog = await ask(app, tool, Browse("catalog"), source.name, Catalog)
+    catalog = await caller.handle(Browse("catalog"), source.name, Catalog)
     # Each rule alone, and for every caller.
     masks = [(Mask(rule.column, rule.show),) for rule in source.masks]
     filters = [(RowFilter(rule.table, rule.where),) for rule in source.filters]

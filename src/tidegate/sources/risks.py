@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
-from tidegate.app import App
-from tidegate.cli.local_actor import ask
 from tidegate.engines.common.account import AccountFacts, Risk
 from tidegate.engines.registry import account_guide
 from tidegate.errors import TidegateError
+from tidegate.model.gate_client import GateClient
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Query
 from tidegate.model.results import Page
@@ -18,7 +17,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 
 
-async def account_risks(app: App, source: Source, state: ConnectionState) -> list[Risk]:
+async def account_risks(caller: GateClient, source: Source, state: ConnectionState) -> list[Risk]:
     """What the account could do, with what to do about each; one that reports it if this cannot be
     found out."""
     guide = account_guide(source)
@@ -29,7 +28,7 @@ async def account_risks(app: App, source: Source, state: ConnectionState) -> lis
     if guide.RISKS_QUERY is not None:
         try:
             query = Query(Statement(guide.RISKS_QUERY))
-            page = await ask(app, "source test", query, source.name, Page)
+            page = await caller.handle(query, source.name, Page)
         except TidegateError as error:
             return [Risk(f"what the account could do was not found out: {error.message}", "none")]
         names = [column.name for column in page.columns]

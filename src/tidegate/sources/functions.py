@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tidegate.app import App
-from tidegate.cli.local_actor import ask
 from tidegate.errors import TidegateError
+from tidegate.model.gate_client import GateClient
 from tidegate.model.requests import Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Source
@@ -19,13 +18,13 @@ from tidegate.sql.own_functions import key_of
 _MOST = 10_000
 
 
-async def unmatched_functions(app: App, source: Source, tool: str) -> list[str]:
+async def unmatched_functions(caller: GateClient, source: Source) -> list[str]:
     """What is wrong with the setting, one sentence each; nothing where all names match."""
     if not source.functions:
         return []
     query = Query(Statement(find(source.dialect).function_names), limits=Limits(max_rows=_MOST))
     try:
-        page = await ask(app, tool, query, source.name, Page)
+        page = await caller.handle(query, source.name, Page)
     except TidegateError as error:
         return [f"whether `functions` names functions that are there was not found out: {error}"]
     known = [f"{schema}.{name}" for schema, name in msgspec.json.decode(page.rows)]
