@@ -65,6 +65,21 @@ class OpenQuery(Request, frozen=True):
     schema: str | None = None
 
 
+class OpenView(Request, frozen=True):
+    """Open a tab that shows something of a source; the same view again is the same tab, except for
+    a terminal."""
+
+    kind: ClassVar[str] = "window"
+    judgement: ClassVar[Judgement | None] = WINDOWS
+    spans_sources: ClassVar[bool] = True
+
+    view: Literal["erDiagram", "serverDashboard", "terminal"]
+    title: str
+    table: str | None = None
+    database: str | None = None
+    schema: str | None = None
+
+
 class WriteTab(Request, frozen=True):
     """Keep what a person has written in a tab, over the version that its page has read."""
 

@@ -33,6 +33,7 @@ from tidegate.workspace.requests import (
     ListTabs,
     OpenQuery,
     OpenTable,
+    OpenView,
     OpenWindow,
     ReopenTab,
     Tab,
@@ -82,6 +83,7 @@ class Workspace:
             FocusTab: self.focus_tab,
             ListTabs: self.list_tabs,
             OpenQuery: self.open_query,
+            OpenView: self.open_view,
             WriteTab: self.write_tab,
             CloseTab: self.close_tab,
             ReopenTab: self.reopen_tab,
@@ -135,6 +137,22 @@ class Workspace:
             request.schema,
             text=request.text,
         )
+        entry = await asyncio.to_thread(
+            *(self._file.open_tab, owner, source.id, tab, self._clock(), _by(call))
+        )
+        return self._tab(entry, source.name)
+
+    async def open_view(self, call: Call, sources: tuple[Source, ...]) -> Tab:
+        """Open a tab that shows something of a source. Raises: TidegateError POLICY_TABLE for one
+        about a table that the caller may not use; LIMIT_RATE."""
+        request = call.request
+        assert isinstance(request, OpenView)  # noqa: S101 - by its place in the table
+        (source,) = sources
+        table, place = request.table, (request.schema, request.database)
+        if table is not None and not may_use_table(call.actor, source, table, *place):
+            raise table_refused(table)
+        owner = await self._acting_owner(call)
+        tab = NewTab(request.view, request.title, table, request.database, request.schema)
         entry = await asyncio.to_thread(
             *(self._file.open_tab, owner, source.id, tab, self._clock(), _by(call))
         )

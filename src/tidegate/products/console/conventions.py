@@ -11,12 +11,12 @@ from tidegate.protocol.transport import Answer
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "connect-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'"
+    "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types tidegate-worker"
 )
-"""The Content-Security-Policy: nothing but the console's own files, in no frame. Pictures may be of
-what the page itself has made, as a chart that becomes a PNG is."""
+"""The Content-Security-Policy: nothing but the console's own files, in no frame. A picture may be
+one that the page has drawn itself (`blob:`), and `tidegate-worker` admits the address of the one
+worker (decision 109)."""
 
 PROTECTION: HeaderList = [
     (b"content-security-policy", POLICY.encode()),

@@ -26,6 +26,7 @@ from tidegate.products.console.data_history import DataHistory
 from tidegate.products.console.data_rows import MOST_ROWS, CellOf, DataRows, Narrowed, Rows
 from tidegate.products.console.data_table import DataTables
 from tidegate.products.console.data_tree import DataTree
+from tidegate.products.console.diagrams import DataDiagrams, DiagramOf
 from tidegate.products.console.runs import NewRun, Runs
 from tidegate.products.console.sign_in import PATH, actor_of
 from tidegate.products.console.statements import Explained, Statements, Text, TextAt
@@ -58,6 +59,7 @@ class DataPage:
     def __init__(self, calls: DataCalls, tabs: DataTabs, runs: Runs, exports: DataExports) -> None:
         self._tree = DataTree(calls)
         self._tables = DataTables(calls)
+        self._diagrams = DataDiagrams(calls)
         self._rows = DataRows(calls)
         self._tabs = tabs
         self._runs = runs
@@ -75,6 +77,7 @@ class DataPage:
             ("GET", "tables", self._list),
             ("GET", "search", self._search),
             ("GET", "table", self._table),
+            ("POST", "diagram", self._diagram),
             ("POST", "rows", self._page),
             ("POST", "count", self._count),
             ("POST", "cell", self._cell),
@@ -121,6 +124,10 @@ class DataPage:
 
     async def _table(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         return _json(await self._tables.describe(request.query, _caller(request, signed_in)))
+
+    async def _diagram(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, DiagramOf, BODY_LIMIT)
+        return _json(await self._diagrams.read(body, _caller(request, signed_in)))
 
     async def _page(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Rows, BODY_LIMIT)

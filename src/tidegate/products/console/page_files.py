@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -26,6 +26,7 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
 }
 
 
@@ -81,13 +82,25 @@ def render_index(texts: Mapping[str, str], build: str) -> str:
         for name in first
         if name != FIRST
     ]
-    for name in _LATER.findall(texts.get(FIRST, "")):
-        needed = [each for each in modules_of(name, texts) if each not in first]
+    for importer, name in _later(first, texts):
+        there = {*first, *modules_of(importer, texts)}
+        needed = [each for each in modules_of(name, texts) if each not in there]
         styles = [style for each in needed for style in _STYLE.findall(texts.get(each, ""))]
         names = " ".join([*needed, *styles])
         at_once.append(f'<meta name="tidegate-needs" data-module="{name}" content="{names}">')
     page = texts[INDEX].replace("{{modules}}", "\n".join(at_once))
     return page.replace("{{build}}", build)
+
+
+def _later(first: Sequence[str], texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The modules that are loaded later, each with one that is there by then: of the modules loaded
+    at once, and of those that are loaded later themselves."""
+    known = [(FIRST, each) for name in first for each in _LATER.findall(texts.get(name, ""))]
+    for importer, name in known:
+        yield importer, name
+        for each in modules_of(name, texts):
+            found = [(name, other) for other in _LATER.findall(texts.get(each, ""))]
+            known += [pair for pair in found if pair not in known]
 
 
 def modules_of(name: str, texts: Mapping[str, str]) -> list[str]:

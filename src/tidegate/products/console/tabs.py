@@ -31,6 +31,7 @@ from tidegate.workspace.requests import (
     ListTabs,
     OpenQuery,
     OpenTable,
+    OpenView,
     ReopenTab,
     Tab,
     Tabs,
@@ -42,12 +43,18 @@ from tidegate.workspace.workspace import ATTACHED_S, MOST_TEXT, tab_of
 SHOW_S = 5.0
 """How often it is saved that a page is open."""
 MOST_TITLE = 200
+_TITLES = {
+    "erDiagram": "Diagram of {name}",
+    "serverDashboard": "Server of {name}",
+    "terminal": "Terminal",
+}
+"""By the kind of a view."""
 
 
 class NewTab(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The body of `tabs`: what to open."""
 
-    kind: Literal["query", "table"]
+    kind: Literal["query", "table", "erDiagram", "serverDashboard", "terminal"]
     table: str = ""
     text: Annotated[str, Meta(max_length=MOST_TEXT)] = ""
     title: Annotated[str, Meta(max_length=MOST_TITLE)] = ""
@@ -101,10 +108,30 @@ class DataTabs:
             query = OpenQuery(body.title, body.text, body.database, body.schema)
             tab, _ = await self._calls.ask(caller, query, body.source, Tab)
             return tab_fields(tab)
+        if body.kind != "table":
+            return tab_fields(await self._open_view(body, caller))
         table, catalog = await self._calls.table(caller, body, body.table)
         request = OpenTable(table.name, catalog.database, table.schema)
         tab, _ = await self._calls.ask(caller, request, body.source, Tab)
         return tab_fields(tab)
+
+    async def _open_view(self, body: NewTab, caller: Caller) -> Tab:
+        kind = body.kind
+        if kind == "query" or kind == "table":
+            raise TypeError(kind)
+        table, database, schema = None, body.database, body.schema
+        if kind == "erDiagram":
+            if body.table:
+                found, catalog = await self._calls.table(caller, body, body.table)
+                table, schema = found.name, found.schema
+            else:
+                catalog = await self._calls.catalog(caller, body)
+                schema = catalog.default_schema if schema is None else schema
+            database = catalog.database
+        title = body.title or _TITLES[kind].format(name=table or schema or body.source)
+        request = OpenView(kind, title, table, database, schema)
+        tab, _ = await self._calls.ask(caller, request, body.source, Tab)
+        return tab
 
     async def write(self, id: str, body: Written, caller: Caller) -> tuple[int, dict[str, Any]]:
         """Keep what was written: the status, and the tab as it is now."""

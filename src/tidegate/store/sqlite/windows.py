@@ -38,9 +38,11 @@ _CLOSED = (
     " FROM closed_tabs"
 )
 _SAME = (
-    " WHERE windows.owner = ? AND source_id = ? AND kind = 'table' AND \"table\" IS ?"
+    ' WHERE windows.owner = ? AND source_id = ? AND kind = ? AND "table" IS ?'
     ' AND "database" IS ? AND "schema" IS ?'
 )
+_SHOWN_ONCE = ("table", "erDiagram", "serverDashboard")
+"""Kinds of tabs of which there is one for the same source, table and place."""
 _LISTED = "source_id IN (SELECT value FROM json_each(?))"
 
 
@@ -71,10 +73,9 @@ class SqliteWindowStore:
     ) -> TabEntry:
         with self._file.changing() as connection:
             found = None
-            if tab.kind == "table":
-                found = connection.execute(
-                    _TAB + _SAME, (owner, source_id, tab.table, tab.database, tab.schema)
-                ).fetchone()
+            if tab.kind in _SHOWN_ONCE:
+                same = (owner, source_id, tab.kind, tab.table, tab.database, tab.schema)
+                found = connection.execute(_TAB + _SAME, same).fetchone()
             if found is None:
                 window = _window(connection, owner, source_id, now)
                 if tab.first_title and not _has_tabs(connection, window.id):
@@ -158,9 +159,10 @@ class SqliteWindowStore:
                 return None
             closed = _entry(row)
             connection.execute("DELETE FROM closed_tabs WHERE id = ?", (closed.id,))
-            same = (owner, closed.source_id, closed.table, closed.database, closed.schema)
+            same = (owner, closed.source_id, closed.kind)
+            same += (closed.table, closed.database, closed.schema)
             there = connection.execute(_TAB + _SAME, same).fetchone()
-            if closed.kind == "table" and there is not None:
+            if closed.kind in _SHOWN_ONCE and there is not None:
                 tab_id = str(there[0])
             else:
                 window = _window(connection, owner, closed.source_id, now)

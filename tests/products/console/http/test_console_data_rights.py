@@ -44,6 +44,7 @@ ROWS = (
     Row("GET", "tables?source={source}", None, OK, NO_ROLE),
     Row("GET", "search?q=orders", None, OK, OK),  # the same
     Row("GET", "table?source={source}&table=orders", None, OK, NO_ROLE),
+    Row("POST", "diagram", PLACE, OK, NO_ROLE),
     Row("POST", "rows", TABLE, OK, NO_ROLE),
     Row("POST", "count", TABLE, OK, NO_ROLE),
     Row("POST", "cell", {**TABLE, "key": {"id": "1"}, "column": "total"}, OK, NO_ROLE),

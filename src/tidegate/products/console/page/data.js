@@ -8,7 +8,9 @@ import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
+import { isLater, laterTab } from "./later_tab.js";
 import { readLink } from "./links.js";
+import { newTabButton } from "./new_tab.js";
 import { queryTab } from "./query_tab.js";
 import { saved } from "./saved_state.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
@@ -63,7 +65,7 @@ function view() {
             if (drawer.peek()) document.getElementById("tree-search")?.focus();
           },
         }, icon("data"), "Tables"),
-        tabBar(), newQueryButton(), savedButton()),
+        tabBar(), newQueryButton(), newTabButton(), savedButton()),
       () => (data.error.value
         ? h("p", { class: "error", role: "alert" }, prose(data.error.value), " ",
           h("button", { class: "small", onclick: () => void data.load() }, "Try again")) : null),
@@ -149,7 +151,7 @@ function panels(area) {
       if (!panel.node.isConnected) area.append(panel.node);
     }
     for (const [id, { node }] of kept) node.hidden = id !== active;
-    const tables = [...kept].filter(([, { kind }]) => kind === "table");
+    const tables = [...kept].filter(([, { kind }]) => kind === "table" || kind === "erDiagram");
     for (const [id] of tables.slice(0, -KEPT_TABLES)) end(id);
   });
   onEnd(() => [...kept.keys()].forEach(end));
@@ -163,7 +165,7 @@ function make(id) {
     return h("div", {
       class: "tab-panel", role: "tabpanel", id: `panel-${id}`, tabindex: "-1",
       "aria-labelledby": `tab-${id}`,
-    }, first.kind === "table" ? tablePage(tab) : queryTab(tab));
+    }, first.kind === "table" ? tablePage(tab) : isLater(first.kind) ? laterTab(tab) : queryTab(tab));
   });
   return { node, stop, kind: first.kind };
 }

@@ -49,8 +49,9 @@
  *   paging: "keyset" | "offset", warnings: string[], elapsed_ms: number, call_id: string
  *   }} RowsPage
  *
+ * @typedef {"query" | "table" | "createTable" | "erDiagram" | "serverDashboard" | "terminal"} TabKind
  * @typedef {{
- *   id: string, window: string, source: string, kind: "query" | "table", title: string,
+ *   id: string, window: string, source: string, kind: TabKind, title: string,
  *   database: string | null, schema: string | null, table: string | null, text: string | null,
  *   position: number, opened_by: string, opened_at: number, focused_at: number,
  *   is_active: boolean, version: number }} DataTab

@@ -123,6 +123,11 @@ class DataState {
     return this.#open({ ...place, kind: "query", text, ...(title ? { title } : {}) });
   }
 
+  /** @param {import("./data_contract.js").TabKind} kind @param {Place} place @param {string} [table] */
+  openView(kind, place, table) {
+    return this.#open({ ...place, kind, ...(table ? { table } : {}) });
+  }
+
   /** @param {object} body @param {{ replace?: boolean, before?: (tab: DataTab) => void }} [options]
    * @returns {Promise<DataTab | null>} */
   async #open(body, options) {

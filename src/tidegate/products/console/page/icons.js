@@ -28,6 +28,12 @@ const PATHS = /** @type {const} */ ({
   save: "M10 3v9M6 8.5l4 4 4-4M4 16.5h12",
   column: "M6 5h8M6 10h8M6 15h5",
   run: "M6 4l10 6-10 6z",
+  minus: "M4 10h12",
+  fit: "M4 8V4h4M12 4h4v4M16 12v4h-4M8 16H4v-4",
+  arrange: "M3 4h5v4H3zM12 4h5v4h-5zM7.5 13h5v4h-5zM5.5 8v2.5h9V8M10 10.5V13",
+  diagram: "M3 4h6v5H3zM11 11h6v5h-6zM9 6.5h5V11",
+  server: "M4 4h12v5H4zM4 11h12v5H4zM7 6.5h.5M7 13.5h.5",
+  terminal: "M3 4h14v12H3zM6 8l3 2.5L6 13M10.5 13H14",
   keys: "M3 5h14v10H3zM6 8h.5M10 8h.5M14 8h.5M6 12h8",
 });
 

@@ -150,7 +150,10 @@ export function tablePage(tab) {
   onEnd(() => document.removeEventListener("keydown", press));
   const node = h("div", { class: "table-page" },
     h("header", { class: "table-head" }, title(page), h("div", { class: "table-tools" },
-      () => (state.view.value === "rows" ? rowTools(page) : null), views(state))),
+      () => (state.view.value === "rows" ? rowTools(page) : null),
+      h("button", { class: "small", title: "A diagram of the table and its neighbours",
+        onclick: () => void data.openView("erDiagram", page.place, page.table) },
+      icon("diagram"), h("span", { class: "wide-only" }, "Diagram")), views(state))),
     () => (page.error.value
       ? h("p", { class: "error", role: "alert" }, prose(page.error.value), " ",
         h("button", { class: "small", onclick: () => void page.readFacts() }, "Try again")) : null),

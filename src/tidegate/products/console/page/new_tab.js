@@ -1,0 +1,70 @@
+/** A new tab that is neither a query nor a table: which kind, and of what. */
+
+import { errorText, get, query } from "./api.js";
+import { data } from "./data_state.js";
+import { ask } from "./dialogs.js";
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+import { effect, root, signal } from "./signals.js";
+import { visible } from "./text.js";
+
+/** @typedef {import("./data_contract.js").SchemaInfo} SchemaInfo */
+/** @typedef {import("./data_contract.js").TabKind} TabKind */
+
+const KINDS = /** @type {const} */ ([
+  ["erDiagram", "Diagram: the tables of a schema and their keys"],
+]);
+
+export function newTabButton() {
+  return h("div", { class: "new-query" }, h("button", {
+    class: "small", title: "New tab: diagram and others", "aria-label": "New tab of another kind", onclick: () => void open(),
+  }, icon("diagram")));
+}
+
+async function open() {
+  const active = data.tab(data.active.peek());
+  const source = signal(active?.source ?? data.sources.peek()[0]?.name ?? "");
+  const kind = signal(/** @type {TabKind} */ (KINDS[0][0]));
+  const schemas = signal(/** @type {SchemaInfo[]} */ ([]));
+  const error = signal("");
+  const [body, stop] = root(() => {
+    effect(() => {
+      const name = source.value;
+      if (!name || kind.value !== "erDiagram") return;
+      schemas.value = [];
+      get(`data/schemas?${query({ source: name })}`).then((found) => {
+        if (source.peek() !== name) return;
+        schemas.value = found.schemas;
+        error.value = "";
+      }, (caught) => (error.value = errorText(caught)));
+    });
+    return [
+      h("label", { for: "tab-kind" }, "Kind"),
+      h("select", { id: "tab-kind", onchange: (/** @type {Event} */ event) => (kind.value = valueOf(event)) },
+        KINDS.map(([each, label]) => h("option", { value: each }, label))),
+      h("label", { for: "tab-on" }, "Source"),
+      h("select", { id: "tab-on", onchange: (/** @type {Event} */ event) => (source.value = valueOf(event)) },
+        data.sources.peek().filter(({ may }) => may.read).map(({ name }) => h("option", { value: name, selected: name === source.peek() }, visible(name)))),
+      () => (kind.value !== "erDiagram" ? null : [
+        h("label", { for: "tab-schema" }, "Schema"),
+        h("select", { id: "tab-schema" }, schemas.value.map(({ name, current, tables }) => h("option", { value: name, selected: current },
+          visible(name), tables === null ? "" : ` (${tables})`)))]),
+      () => (error.value ? h("p", { class: "error", role: "alert" }, error.value) : null),
+    ];
+  });
+  const wanted = await ask({
+    title: "New tab", action: "Open", body,
+    read: () => {
+      const schema = /** @type {HTMLSelectElement | null} */ (document.getElementById("tab-schema"));
+      const found = schemas.peek().find(({ name }) => name === schema?.value);
+      return source.peek() ? { source: source.peek(), database: found?.database ?? null, schema: found?.name ?? null } : null;
+    },
+  });
+  stop();
+  if (!wanted) return;
+  const tab = await data.openView(kind.peek(), wanted);
+  if (tab) document.getElementById(`panel-${tab.id}`)?.focus();
+}
+
+/** @param {Event} event */
+const valueOf = (event) => /** @type {any} */ (event.target).value;
