@@ -10,7 +10,7 @@ import { h, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
 import { isLater, laterTab } from "./later_tab.js";
 import { readLink } from "./links.js";
-import { newTabButton } from "./new_tab.js";
+import { newTab, newTabButton } from "./new_tab.js";
 import { queryTab } from "./query_tab.js";
 import { saved } from "./saved_state.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
@@ -202,6 +202,7 @@ function actions() {
     ...data.sources.peek().filter(({ may }) => may.read).map((source) =>
       ({ label: `New query on ${source.name}`, run: () => newQuery(source.name) })),
     { label: "Saved queries", keys: "Alt O", run: showSaved },
+    { label: "New tab of another kind: diagram …", run: () => void newTab() },
     { label: "Search the tables of all sources", keys: "/", run: () => document.getElementById("tree-search")?.focus() },
     { label: "Open the tab again that was closed last", keys: "Alt Shift W", run: () => void data.reopen() },
     ...(tab ? [

@@ -215,11 +215,13 @@ class Tree {
     const place = row.kind === "source" ? { source: row.source.name, database: null, schema: null } : row.place;
     const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => say("Copied")) };
     const query = { label: "New query here", run: () => newQuery(place.source, place) };
+    const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;
+    const diagram = { label: "Show the diagram", run: () => void data.openView("erDiagram", place, ofTable) };
     if (row.kind === "source" || row.kind === "schema") {
       const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
       const refresh = { label: "Read the names again", run: () => this.#names.refresh() };
       const may = row.kind === "schema" || row.source.may.read;
-      return { label: name, items: may ? [open, query, refresh, null, copy] : [copy], at };
+      return { label: name, items: may ? [open, query, diagram, refresh, null, copy] : [copy], at };
     }
     /** @param {"rows" | "structure" | "ddl"} view */
     const show = (view) => () => void data.openTable(row.place, row.table).then((tab) => {
@@ -230,7 +232,7 @@ class Tree {
     });
     return { label: name, at, items: [
       { label: "Show the rows", run: show("rows") }, { label: "Show the structure", run: show("structure") },
-      { label: "Show the DDL", run: show("ddl") }, query, null, copy,
+      { label: "Show the DDL", run: show("ddl") }, diagram, query, null, copy,
     ] };
   }
 

@@ -17,11 +17,11 @@ const KINDS = /** @type {const} */ ([
 
 export function newTabButton() {
   return h("div", { class: "new-query" }, h("button", {
-    class: "small", title: "New tab: diagram and others", "aria-label": "New tab of another kind", onclick: () => void open(),
+    class: "small", title: "New tab: diagram and others", "aria-label": "New tab of another kind", onclick: () => void newTab(),
   }, icon("diagram")));
 }
 
-async function open() {
+export async function newTab() {
   const active = data.tab(data.active.peek());
   const source = signal(active?.source ?? data.sources.peek()[0]?.name ?? "");
   const kind = signal(/** @type {TabKind} */ (KINDS[0][0]));
