@@ -92,7 +92,14 @@ def test_tables_and_values_have_menus_by_keys_and_by_the_mouse(
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ContextMenu")
     expect(menu_items(page)).to_have_text(
-        ["Show the rows", "Show the structure", "Show the DDL", "New query here", "Copy the name"]
+        [
+            "Show the rows",
+            "Show the structure",
+            "Show the DDL",
+            "Show the diagram",
+            "New query here",
+            "Copy the name",
+        ]
     )
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")

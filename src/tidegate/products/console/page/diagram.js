@@ -172,7 +172,7 @@ function tools(state, tab) {
       onclick: () => void state.compare() }, "Compare values"),
     button("minus", "Smaller", () => drawing()?.zoom(0.8)), button("add", "Larger", () => drawing()?.zoom(1.25)),
     button("fit", "Show all", () => drawing()?.fit()),
-    button("arrange", "Arrange all tables again", () => void state.layOut({ anew: true }).then(() => drawing()?.fit())),
+    button("arrange", "Arrange all tables again", () => void state.layOut({ afresh: true }).then(() => drawing()?.fit())),
     button("refresh", "Read the tables again", () => void state.read()),
     button("filter", "Choose tables", () => void (async () => {
       state.only.value = null;

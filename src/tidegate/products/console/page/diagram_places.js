@@ -1,4 +1,4 @@
-/** The worker that lays diagrams out, as the page asks it. */
+/** The worker that arranges diagrams, as the page asks it. */
 
 /** @typedef {import("./diagram_contract.js").Size} Size */
 /** @typedef {import("./diagram_contract.js").Spot} Spot */
@@ -38,7 +38,7 @@ export class Places {
       this.#waiting.delete(data.id);
     };
     worker.onerror = () => {
-      for (const { failed } of this.#waiting.values()) failed(new Error("The tables could not be laid out: load the page again."));
+      for (const { failed } of this.#waiting.values()) failed(new Error("The tables could not be arranged: load the page again."));
       this.end();
     };
     return worker;

@@ -123,8 +123,8 @@ export class DiagramState {
     this.note.value = this.error.peek() ? "" : "Values did not decide on every guessed key.";
   }
 
-  /** Find places for the tables that have none. @param {{ anew?: boolean }} [options] */
-  async layOut({ anew = false } = {}) {
+  /** Find places for the tables that have none. @param {{ afresh?: boolean }} [options] */
+  async layOut({ afresh = false } = {}) {
     const facts = this.facts.peek();
     if (!facts || facts.choose) {
       this.shown.value = null;
@@ -133,7 +133,7 @@ export class DiagramState {
     const asked = (this.#asked += 1);
     const mode = this.mode.peek();
     const model = modelOf(facts, mode, this.guessed.peek());
-    const kept = model.boxes.map(({ key }) => (anew ? null : this.#kept[mode].get(key) ?? null));
+    const kept = model.boxes.map(({ key }) => (afresh ? null : this.#kept[mode].get(key) ?? null));
     let spots = /** @type {Spot[]} */ (kept);
     if (kept.some((spot) => spot === null)) {
       try {

@@ -1,4 +1,4 @@
-/** Lays diagrams out, off the page's thread. */
+/** Arranges diagrams, off the page's thread. */
 
 import * as dagre from "./dagre.esm.js";
 import { arrange } from "./diagram_layout.js";
