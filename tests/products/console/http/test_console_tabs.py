@@ -232,7 +232,7 @@ def test_bodies_that_fit_no_tab_are_refused(place: Desk) -> None:
     vera = place.visitor("vera")
     tab = answer(vera.post("data/tabs", {"source": "lite", "kind": "query"}))
     for path, body in (
-        ("data/tabs", {"source": "lite", "kind": "terminal"}),
+        ("data/tabs", {"source": "lite", "kind": "shell"}),
         ("data/tabs", {"kind": "query"}),
         ("data/tabs", {"source": "lite", "kind": "query", "text": "x" * 262_145}),
         (f"data/tabs/{tab['id']}", {"text": "no version"}),

@@ -22,14 +22,10 @@ from products.console.support import console_cards as canned
 from products.console.support.console_data import Data, made_file
 from products.console.support.console_statements import Statements
 from support.eventually import wait_until
+from tidegate.products.console.conventions import POLICY
 from tidegate.products.console.page_files import render_index
 
 PAGE = Path(tidegate.__file__).parent / "products" / "console" / "page"
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'"
-)
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 Json = dict[str, Any]
 HEARTBEAT_S = 0.25
