@@ -18,6 +18,7 @@ DIALECT = structs.replace(
     title="SQL over cloud providers",
     functions=sqlite.DIALECT.functions | FUNCTIONS,
     in_files=False,
+    table_forms="",
     path_schemas=True,
     tables_take_arguments=False,
     # What SQLite says of its own tables and plans, which do not exist here.

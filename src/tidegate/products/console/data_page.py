@@ -30,6 +30,7 @@ from tidegate.products.console.diagrams import DataDiagrams, DiagramOf
 from tidegate.products.console.runs import NewRun, Runs
 from tidegate.products.console.sign_in import PATH, actor_of
 from tidegate.products.console.statements import Explained, Statements, Text, TextAt
+from tidegate.products.console.table_forms import Planned, TableForms
 from tidegate.products.console.tabs import DataTabs, NewTab, Written
 
 Guard = Callable[[Answer], Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]]
@@ -60,6 +61,7 @@ class DataPage:
         self._tree = DataTree(calls)
         self._tables = DataTables(calls)
         self._diagrams = DataDiagrams(calls)
+        self._forms = TableForms(calls)
         self._rows = DataRows(calls)
         self._tabs = tabs
         self._runs = runs
@@ -78,6 +80,8 @@ class DataPage:
             ("GET", "search", self._search),
             ("GET", "table", self._table),
             ("POST", "diagram", self._diagram),
+            ("GET", "form", self._form),
+            ("POST", "form-plan", self._plan_form),
             ("POST", "rows", self._page),
             ("POST", "count", self._count),
             ("POST", "cell", self._cell),
@@ -128,6 +132,13 @@ class DataPage:
     async def _diagram(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, DiagramOf, BODY_LIMIT)
         return _json(await self._diagrams.read(body, _caller(request, signed_in)))
+
+    async def _form(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(await self._forms.form(request.query, _caller(request, signed_in)))
+
+    async def _plan_form(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, Planned, BODY_LIMIT)
+        return _json(await self._forms.plan(body, _caller(request, signed_in)))
 
     async def _page(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Rows, BODY_LIMIT)

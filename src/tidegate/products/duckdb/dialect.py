@@ -312,6 +312,7 @@ DIALECT = _Duckdb(
     escape_functions={"char": "chr", "log": "ln", "rand": "random", "truncate": "trunc"},
     vectors="arrays",
     reserved_words="tidegate.products.duckdb.reserved_words:WORDS",
+    table_forms="tidegate.products.duckdb.table_forms:WRITER",
     search="tidegate.products.duckdb.search",
     function_names="SELECT DISTINCT schema_name, function_name FROM duckdb_functions()"
     " WHERE NOT internal",

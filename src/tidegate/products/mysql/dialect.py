@@ -193,6 +193,7 @@ class _Mysql(Dialect, frozen=True):
 DIALECT = _Mysql(
     name="mysql",
     reserved_words="tidegate.products.mysql.reserved_words:WORDS",
+    table_forms="tidegate.products.mysql.table_forms:WRITER",
     function_names="SELECT DISTINCT ROUTINE_SCHEMA, ROUTINE_NAME FROM information_schema.ROUTINES"
     " WHERE ROUTINE_TYPE = 'FUNCTION'",
     null_order="least",

@@ -369,6 +369,8 @@ class Dialect(msgspec.Struct, frozen=True):
     """The form of its plans, if they can be read as a tree."""
     plan_prefixes: tuple[str, str] | None = None
     """Before a statement to have its plan as JSON: without running it, and by running it."""
+    table_forms: str = ""
+    """The place (`module:NAME`) of its `sql.table_forms.writer.TableWriter`; empty: it has none."""
     server_views: dict[str, str] = {}
     """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
 

@@ -533,6 +533,7 @@ DIALECT = _Postgres(
     },
     vectors="typed",
     reserved_words="tidegate.sql.dialects.reserved_words:POSTGRES",
+    table_forms="tidegate.sql.table_forms.postgres:WRITER",
     search="tidegate.search.postgres",
     function_names="SELECT DISTINCT routine_schema, routine_name FROM information_schema.routines"
     " WHERE routine_type = 'FUNCTION' AND routine_schema <> 'pg_catalog'",

@@ -117,6 +117,7 @@ DIALECT = _Sqlite(
     typed_literals=False,
     vectors="bytes",
     reserved_words="tidegate.sql.dialects.reserved_words:SQLITE",
+    table_forms="tidegate.sql.table_forms.sqlite:WRITER",
     search="tidegate.search.sqlite",
     reused_parameters=True,
     writing_rules=(

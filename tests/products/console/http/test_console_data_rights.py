@@ -38,6 +38,7 @@ class Row(NamedTuple):
 PLACE = {"source": "{source}"}
 TABLE = {**PLACE, "table": "orders"}
 TEXT = {**PLACE, "statement": SELECT}
+FORM = {"name": "made", "columns": [{"name": "id", "type": "INTEGER"}]}
 ROWS = (
     Row("GET", "sources", None, OK, OK),  # of those that it may view
     Row("GET", "schemas?source={source}", None, OK, NO_ROLE),
@@ -45,6 +46,8 @@ ROWS = (
     Row("GET", "search?q=orders", None, OK, OK),  # the same
     Row("GET", "table?source={source}&table=orders", None, OK, NO_ROLE),
     Row("POST", "diagram", PLACE, OK, NO_ROLE),
+    Row("GET", "form?source={source}&table=orders", None, OK, NO_ROLE),
+    Row("POST", "form-plan", {**PLACE, "form": FORM}, OK, NO_ROLE),
     Row("POST", "rows", TABLE, OK, NO_ROLE),
     Row("POST", "count", TABLE, OK, NO_ROLE),
     Row("POST", "cell", {**TABLE, "key": {"id": "1"}, "column": "total"}, OK, NO_ROLE),

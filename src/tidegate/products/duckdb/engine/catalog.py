@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from collections import defaultdict
 from typing import Any
 
@@ -27,6 +28,8 @@ from tidegate.sql.index_columns import index_columns
 
 _quote = find("duckdb").quote
 _literal = find("duckdb").text_literal
+
+_QUOTED_NAME = re.compile(r'"((?:[^"]|"")+)"')
 
 Rows = list[tuple[Any, ...]]
 Name = tuple[str, str]
@@ -66,7 +69,8 @@ SELECT DISTINCT function_name FROM system.main.duckdb_functions()
 WHERE NOT internal AND function_type IN ('macro', 'table_macro') ORDER BY 1"""
 
 _INDEXES = """
-SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions, sql
+SELECT schema_name, table_name, index_name, is_unique, is_primary, expressions::VARCHAR[],
+ sql
 FROM duckdb_indexes()
 WHERE database_name = current_database()
 AND ($1 IS NULL OR (schema_name = $1 AND table_name = $2))
@@ -237,8 +241,14 @@ def _indexes(rows: Rows, constraints: Rows) -> dict[Name, list[Index]]:
     return indexes
 
 
-def _parts(expressions: object) -> tuple[str, ...]:
-    return tuple([part.strip(" '\"") for part in str(expressions).strip("[]").split(", ")])
+def _parts(expressions: list[str]) -> tuple[str, ...]:
+    """The columns of an index, and the expressions that it is over."""
+    return tuple([_unquoted(each) for each in expressions])
+
+
+def _unquoted(text: str) -> str:
+    quoted = _QUOTED_NAME.fullmatch(text)
+    return text if quoted is None else quoted[1].replace('""', '"')
 
 
 def _uniqueness(
