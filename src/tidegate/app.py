@@ -16,6 +16,7 @@ import msgspec
 
 from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
@@ -188,6 +189,12 @@ class App:
         )
         self.figures = CallFigures()
         """Counts the calls of this process, if it serves the console."""
+        self.call_observers: list[Callable[[Event], None]] = (
+            [self.figures.observe] if config.console.enabled else []
+        )
+        """Are given what is recorded of each call that has ended; see `gateway.GatewayOptions`."""
+        self.certificate_ends: list[Callable[[], float]] = []
+        """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
 
     @classmethod
@@ -225,7 +232,7 @@ class App:
                 partial(read_or_create_secret, self.directory / "mask.key"),
                 statement_rules(self.config),
                 self.undo_log,
-                self.figures if self.config.console.enabled else None,
+                self.call_observers,
             ),
         )
 

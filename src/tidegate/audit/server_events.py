@@ -169,6 +169,8 @@ class ServerAudit:
         name_of: Callable[[str], str] | None = None,
         make_room: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.observers: list[Callable[[str], None]] = []
+        """Are given the name of each event, before it is recorded."""
         self.late = 0
         """How many events of this process could not be recorded when they happened."""
         self._audit = audit
@@ -184,6 +186,7 @@ class ServerAudit:
 
     def record_as(self, name: str, actor: str, details: Mapping[str, str]) -> None:
         """Like `record`, for the given actor if it is not empty."""
+        self._tell(name)
         self._audit.record_event(self._event(name, actor, details))
         if self._may_have_kept:
             self._record_kept()
@@ -194,6 +197,7 @@ class ServerAudit:
 
     def record_done_as(self, name: str, actor: str, details: Mapping[str, str]) -> None:
         """Like `record_done`, for the given actor if it is not empty."""
+        self._tell(name)
         event = self._event(name, actor, details)
         while True:
             try:
@@ -203,6 +207,10 @@ class ServerAudit:
                 if not self._make_room():
                     self._keep(event)
                     return
+
+    def _tell(self, name: str) -> None:
+        for observe in self.observers:
+            observe(name)
 
     def _event(self, name: str, actor: str, details: Mapping[str, str]) -> ServerEvent:
         actor = actor or self._default_actor
@@ -233,11 +241,13 @@ class ServerAudit:
 
     def record_anonymous(self, name: str, details: Mapping[str, str]) -> None:
         """Record an event that a caller without a token caused."""
+        self._tell(name)
         self._audit.record_repeated(ServerEvent(name=name, details=dict(details)))
 
     def record_rejected(self, context: Context, tool: str, reason: str) -> None:
         """Record a call that was rejected before it reached the gateway."""
         actor, client = context.actor, context.client
+        self._tell("call.rejected")
         self._audit.record_repeated(
             ServerEvent(
                 name="call.rejected",

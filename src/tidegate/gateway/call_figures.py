@@ -17,7 +17,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from tidegate.audit.activity_lines import Ending
+from tidegate.audit.activity_lines import Ending, ending_of
+from tidegate.audit.activity_reading import UNLISTED
+from tidegate.audit.event import Event
 
 MOST_SOURCES = 64
 OTHERS = "\0others"
@@ -111,8 +113,18 @@ class CallFigures:
         self._minutes: dict[int, _Step] = {self._minute: self._now}
         self._tens: dict[int, _Step] = {}
 
+    def observe(self, event: Event) -> None:
+        """Count a call that has ended; on the path of every call."""
+        if event.request in UNLISTED:
+            return
+        if event.phase == "outcome" and not event.code:
+            self.count(event.source, event.elapsed_ms)
+            return
+        ending = ending_of(event.phase, event.code, event.verdict, event.approval)
+        self.count_failure(event.source, ending)
+
     def count(self, source: str, elapsed_ms: float | None) -> None:
-        """Count a call that was answered; on the path of every call."""
+        """Count a call that was answered."""
         minute = int(self._clock()) // 60
         if minute != self._minute:
             self._turn(minute)

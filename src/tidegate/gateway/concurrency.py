@@ -37,6 +37,8 @@ class ConcurrencyLimiter:
         "_running",
         "_timer",
         "_waiting",
+        "waited_s",
+        "waits",
     )
 
     def __init__(self, most: int = MOST_AT_ONCE, place: str = "running on this source") -> None:
@@ -45,6 +47,9 @@ class ConcurrencyLimiter:
         self._most_of_all: float = inf
         self._place = place
         self._all = 0
+        self.waits = 0
+        self.waited_s = 0.0
+        """How many statements had to wait for their turn, and for how long in all."""
         self._running: dict[str, int] = {}
         self._waiting: dict[str, deque[_Turn]] = {}
         # One timer for all who wait: most calls of a busy actor do.
@@ -55,6 +60,11 @@ class ConcurrencyLimiter:
     def running(self) -> int:
         """How many statements are under way."""
         return self._all
+
+    @property
+    def waiting(self) -> int:
+        """How many statements wait for their turn."""
+        return sum([not turn.done() for turns in self._waiting.values() for turn, _ in turns])
 
     def share(self, places: int) -> None:
         """Keep a quarter of so many places free for actors who come later, two at least."""
@@ -78,7 +88,8 @@ class ConcurrencyLimiter:
             return
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[None] = loop.create_future()
-        until = loop.time() + timeout_s
+        began = loop.time()
+        until = began + timeout_s
         self._waiting.setdefault(actor_id, deque()).append((turn, until))
         if until < self._due_at:
             self._look_at(until, loop)
@@ -95,6 +106,8 @@ class ConcurrencyLimiter:
                 self.release(actor_id)  # the turn came while its caller was going
             raise
         finally:
+            self.waits += 1
+            self.waited_s += loop.time() - began
             cancellation.forget(give_up)
 
     def _look_at(self, due_at: float, loop: asyncio.AbstractEventLoop) -> None:

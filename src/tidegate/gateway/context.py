@@ -8,12 +8,13 @@ needs is a small frozen struct: a step replaces it with another.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 import msgspec
 
 from tidegate.approvals.approvals import Approvals
+from tidegate.audit.event import Event
 from tidegate.audit.sink import Sink
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
@@ -33,7 +34,6 @@ from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
 
 if TYPE_CHECKING:
-    from tidegate.gateway.call_figures import CallFigures
     from tidegate.gateway.joined_tables import Joins
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
@@ -82,8 +82,8 @@ class Services(NamedTuple):
     """What answers a request that needs no engine. Raises: TidegateError UNSUPPORTED."""
     changes: UndoLog | None = None
     """The changes whose rows are kept."""
-    figures: CallFigures | None = None
-    """Counts calls, where someone may read the counts."""
+    observers: Sequence[Callable[[Event], None]] = ()
+    """Are given what is recorded of each call that has ended, on its way: they must be quick."""
 
 
 class ApprovalState(msgspec.Struct, frozen=True):

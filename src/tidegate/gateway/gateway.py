@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.audit.event import Event
 from tidegate.audit.sink import Sink
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, release_grant, save_refusal
-from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import Handlers
@@ -53,8 +53,8 @@ class GatewayOptions(NamedTuple):
     """Gives the rules for classes of statements of a source that has some."""
     changes: UndoLog | None = None
     """The changes whose rows are kept."""
-    figures: CallFigures | None = None
-    """Counts calls, where someone may read the counts."""
+    observers: Sequence[Callable[[Event], None]] = ()
+    """Are given what is recorded of each call that has ended, on its way: they must be quick."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -75,7 +75,7 @@ class Gateway:
         options: GatewayOptions = _NO_OPTIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        masking_key, statement_rules, changes, figures = options
+        masking_key, statement_rules, changes, observers = options
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
 
         @lru_cache(maxsize=1024)
@@ -87,7 +87,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules, transactions),
-            *(self.handle, (handlers or Handlers()).find, changes, figures),
+            *(self.handle, (handlers or Handlers()).find, changes, observers),
         )
         self._fault_log = FaultLog()
         self.running = RunningCalls()

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
-from tidegate.audit.activity_lines import ending_of
-from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
@@ -60,9 +58,8 @@ async def record_outcome(ctx: CallContext) -> None:
     payload = ctx.payload
     elapsed_ms = payload.elapsed_ms if isinstance(payload, Page) else ctx.elapsed_ms
     event = _event(ctx, "outcome", elapsed_ms, payload)
-    figures = ctx.services.figures
-    if figures is not None and event.request not in UNLISTED:
-        figures.count(event.source, event.elapsed_ms)
+    for observe in ctx.services.observers:
+        observe(event)
     transaction = ctx.transaction
     if ctx.is_held_back and transaction is not None:
         entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
@@ -110,10 +107,8 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
     if error.code is Code.AUDIT_OUTCOME:
         return  # its event follows when the log can be written
     event = _event(ctx, "outcome" if ran else "refusal", ctx.elapsed_ms, error=error)
-    figures = ctx.services.figures
-    if figures is not None and event.request not in UNLISTED:
-        ending = ending_of(event.phase, event.code, event.verdict, event.approval)
-        figures.count_failure(event.source, ending)
+    for observe in ctx.services.observers:
+        observe(event)
     audit = ctx.services.audit
     changes = ran and ctx.may_change
     try:

@@ -54,7 +54,10 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
         load = partial(load_for_serve, arguments)
         reread.append(app.follow_settings(watcher, load, logger.warning))
     certificates = (certificate, *(each.certificate for each in listeners))
-    reread += [partial(_reload, each) for each in certificates if each is not None]
+    for each in certificates:
+        if each is not None:
+            reread.append(partial(_reload, each))
+            app.certificate_ends.append(partial(_end_of, each))
 
     def open_edges(shutdown: Shutdown) -> Sequence[Edge]:
         edges = [open_stdio(app)] if config.stdio or config.http is None else []
@@ -119,6 +122,10 @@ def _reload(certificate: ServerCertificate) -> None:
         logger.warning("SIGHUP: the certificate is good until %s", _day(certificate))
 
 
+def _end_of(certificate: ServerCertificate) -> float:
+    return certificate.expires_at.timestamp()
+
+
 def _day(certificate: ServerCertificate) -> str:
     return certificate.expires_at.isoformat(sep=" ", timespec="minutes")
 
@@ -141,6 +148,8 @@ def _announce(
             print_status(f"tidegate: serving {surfaces} on {edge.name}/mcp")
         elif edge.name.startswith("postgresql"):
             print_status(f"tidegate: serving every source as a database on {edge.name}")
+        elif edge.name != "stdio":
+            print_status(f"tidegate: serving {edge.name}")
     if config.http is None:
         pass
     elif config.tls is None and http_address(config.http or "")[0] not in LOOPBACK:

@@ -1,0 +1,1 @@
+"""Figures of the gate for Prometheus."""
