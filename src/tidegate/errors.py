@@ -87,6 +87,7 @@ class Code(Enum):
     CALL_CANCELLED = "call.cancelled"
     CALL_RUNNING = "call.running"
     RESULT_GONE = "result.gone"
+    ROWS_CONFLICT = "rows.conflict"
     UNDO_CONFLICT = "undo.conflict"
     UNDO_UNAVAILABLE = "undo.unavailable"
     BRIDGE_UNTRUSTED = "bridge.untrusted"
@@ -304,6 +305,9 @@ ERRORS: dict[Code, ErrorMapping] = {
         -32002, 200, "57014", 75, "Send the call again if still needed."
     ),
     Code.RESULT_GONE: ErrorMapping(-32602, 200, "34000", 66, "Run the statement again."),
+    Code.ROWS_CONFLICT: ErrorMapping(
+        -32602, 200, "40001", 65, "Look at the rows as they are now, and decide about each."
+    ),
     Code.UNDO_CONFLICT: ErrorMapping(
         -32602, 200, "55000", 65, "Look at the rows that the message names, and correct them."
     ),

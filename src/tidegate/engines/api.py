@@ -22,6 +22,7 @@ from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.joined_tables import OtherTables
 from tidegate.model.results import Column, Document, Truncation, UpstreamUse
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, NewState, Statement
@@ -42,8 +43,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     `max_concurrency`: how many statements it runs at a time; the gate shares them among callers.
     `prepares`: it is a `PreparingEngine`. `multi_statement_transactions`: a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
-    `UndoingEngine`. `counts_changes`: it is a `CountingEngine`. `upstream`: its cursors may be
-    `UpstreamCursor`s.
+    `UndoingEngine`. `edits`: it is an `EditingEngine`. `counts_changes`: it is a `CountingEngine`.
+    `upstream`: its cursors may be `UpstreamCursor`s.
     `notices`: its database notes things while it runs a statement, and the engine hands them to
     `model.notices.note`.
     """
@@ -68,6 +69,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     plans: bool = False
     joins: bool = False
     undoes: bool = False
+    edits: bool = False
     counts_changes: bool = False
     notices: bool = False
     upstream: bool = False
@@ -328,6 +330,30 @@ class UndoingEngine(Engine, Protocol):
         ...
 
 
+class EditingEngine(Engine, Protocol):
+    """An engine that changes single rows over exact images of them (`Capabilities.edits`)."""
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        """Read the rows of the permit's `ReadImages` exactly, without its `hidden` columns.
+
+        Raises: as `run`, TABLE_UNKNOWN; UNSUPPORTED, and why, for a table of which no row can be
+        changed so.
+        """
+        ...
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        """Make the edits of the permit's `ChangeRows` in one transaction, and commit that; with
+        `tries` it is rolled back instead. Each row is locked by its key and compared with its image
+        to the last bit; one that differs, is gone, or whose new key is taken ends it before
+        anything is written. Triggers and foreign keys act as for any statement. With a `keeper` the
+        engine gives it what this changes, as for a change.
+
+        Raises: as `run`, ROWS_CONFLICT, LIMIT_CHANGES; UNSUPPORTED for one that cannot be tried
+        without a trace.
+        """
+        ...
+
+
 @runtime_checkable
 class ProcessEngine(Protocol):
     """An engine whose driver runs in a process that other sources may share."""
@@ -426,6 +452,11 @@ def can_count(engine: Engine) -> TypeGuard[CountingEngine]:
 def can_undo(engine: Engine) -> TypeGuard[UndoingEngine]:
     """Whether `put_back` may be called."""
     return engine.capabilities.undoes
+
+
+def can_edit(engine: Engine) -> TypeGuard[EditingEngine]:
+    """Whether `read_images` and `change_rows` may be called."""
+    return engine.capabilities.edits
 
 
 def has_blocks(engine: Engine) -> TypeGuard[TransactionEngine]:

@@ -22,6 +22,7 @@ from tidegate.gateway.transactions import may_wait
 from tidegate.model.changes import Undone
 from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits, Page
+from tidegate.model.row_changes import ChangedRows, ChangeRows
 from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.records import ApprovedRun
 
@@ -55,7 +56,9 @@ async def approve(ctx: CallContext) -> None:
         request.settings,
     )  # fmt: skip
     tried: DryRun | None = None
-    if change.max_rows is not None and ctx.engine.capabilities.dry_runs:
+    if isinstance(request, ChangeRows):
+        tried = await try_change(ctx)  # what cannot be made as the caller saw it, no person sees
+    elif change.max_rows is not None and ctx.engine.capabilities.dry_runs:
         from tidegate.gateway.changes import check_dry_run  # where changes are limited alone
 
         tried = await try_change(ctx)
@@ -89,6 +92,8 @@ async def _plan_of(ctx: CallContext) -> str:
     """A digest of what the change would send, where the engine knows. Raises: TidegateError for one
     that cannot be sent: no person needs to be asked about that."""
     request, engine = ctx.request, ctx.engine
+    if isinstance(request, ChangeRows):
+        return request.digest
     if ctx.judgement.effect is Effect.READ or not isinstance(request, Query):
         return ""
     return await engine.plan(request.statement, ctx.source) if can_plan(engine) else ""
@@ -143,8 +148,8 @@ async def save_outcome(ctx: CallContext) -> None:
         return
     rows = (payload.affected or payload.row_count) if isinstance(payload, Page) else None
     change = payload.change if isinstance(payload, Page) else ""
-    if isinstance(payload, Undone):
-        rows, change = payload.rows, payload.change
+    if isinstance(payload, (Undone, ChangedRows)):
+        rows, change = payload.row_count, payload.change
     await _keep_run(ctx, ctx.approval.grant, "done", rows=rows, change=change)
 
 
@@ -187,6 +192,10 @@ async def try_change(ctx: CallContext) -> DryRun:
         from tidegate.gateway.undo import try_undo  # needed only for an undo
 
         return try_undo(ctx)
+    if isinstance(ctx.rewritten, ChangeRows):
+        from tidegate.gateway.row_changes import try_rows  # needed only to edit rows
+
+        return await try_rows(ctx, ctx.rewritten)
     dry_run, rewritten = await _try_change(ctx), ctx.rewritten
     masked = rewritten.masked if isinstance(rewritten, Query) else ()
     return structs.replace(

@@ -20,10 +20,12 @@ from tidegate.history.undo_log import UndoEntry, UndoLog, not_kept
 from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Browse, Explain, Prepare, Query, Request
+from tidegate.model.row_changes import ChangeRows
 from tidegate.model.sources import Source
-from tidegate.model.statements import DryRun, Effect
+from tidegate.model.statements import DryRun, Effect, Statement
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
+from tidegate.sql.row_statements import forms_of
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
@@ -66,9 +68,13 @@ async def consider_change(ctx: CallContext) -> None:
     reason = _objection(ctx, request)
     if reason:
         reversible = Reversibility(False, reason)
-    elif ctx.verdict.kind == "ask" and can_undo(ctx.engine) and isinstance(ctx.rewritten, Query):
-        statement, judgement = ctx.rewritten.statement, ctx.text_judgement
-        reversible = await ctx.engine.reversibility(statement, judgement, ctx.source)
+    elif ctx.verdict.kind == "ask" and can_undo(ctx.engine):
+        for statement in _statements(ctx):
+            found = await ctx.engine.reversibility(statement, ctx.text_judgement, ctx.source)
+            if reversible is None or not found.possible:
+                reversible = found
+            if not found.possible:
+                break
     if reversible is None:
         return
     required = _REQUIRED if ctx.source.undo == "require" else ""
@@ -82,16 +88,29 @@ async def consider_change(ctx: CallContext) -> None:
         raise not_kept(reversible.reason, required)
 
 
+def _statements(ctx: CallContext) -> list[Statement]:
+    """The statements of a change, or those that stand for it."""
+    rewritten = ctx.rewritten
+    if isinstance(rewritten, (Query, Prepare)):
+        return [rewritten.statement]
+    if isinstance(rewritten, ChangeRows):
+        return list(forms_of(rewritten, ctx.source.dialect).values())
+    return []
+
+
 async def _uncounted(ctx: CallContext) -> str:
     """Which rows of the change its engine does not count before it commits; empty if it counts all
     of them."""
-    rewritten = ctx.rewritten
-    judgement = ctx.judgement
+    statements, judgement = _statements(ctx), ctx.judgement
     # A query may change rows as well: by a clause of WITH, or by a function.
     is_change = judgement.effect is Effect.WRITE and judgement.verb in (*ROW_VERBS, "select")
-    if not isinstance(rewritten, (Query, Prepare)) or not is_change or not can_count(ctx.engine):
+    if not statements or not is_change or not can_count(ctx.engine):
         return _NO_COUNT
-    return await ctx.engine.uncounted(rewritten.statement, ctx.text_judgement, ctx.source)
+    found = [
+        await ctx.engine.uncounted(statement, ctx.text_judgement, ctx.source)
+        for statement in statements
+    ]
+    return next(filter(None, found), "")
 
 
 def _cannot_count(what: str) -> Verdict:
@@ -108,7 +127,7 @@ def _objection(ctx: CallContext, request: Request) -> str:
     """Why the rows of a change cannot be kept whatever they are; empty if they may be."""
     if not can_undo(ctx.engine):
         return "the engine of this source puts no rows back"
-    is_change = isinstance(request, Query) and ctx.judgement.effect is Effect.WRITE
+    is_change = isinstance(request, (Query, ChangeRows)) and ctx.judgement.effect is Effect.WRITE
     if not is_change or ctx.judgement.verb not in ROW_VERBS:
         return "only INSERT, UPDATE and DELETE can be taken back"
     if ctx.transaction is not None and ctx.transaction.unkept:
@@ -128,7 +147,7 @@ async def begin_keeping(ctx: CallContext) -> None:
     """Make ready to keep the rows of a change that may run now. Raises: TidegateError."""
     changes, source, transaction = ctx.services.changes, ctx.source, ctx.transaction
     reversible, grant = ctx.change.reversible, ctx.approval.grant
-    is_change = isinstance(ctx.call.request, (Query, UndoChange))
+    is_change = isinstance(ctx.call.request, (Query, UndoChange, ChangeRows))
     if source.undo == "off" or changes is None or not is_change:
         return
     required = _REQUIRED if source.undo == "require" else ""

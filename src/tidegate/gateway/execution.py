@@ -75,6 +75,10 @@ async def _run(ctx: CallContext) -> Any:
             from tidegate.gateway.undo import answer_change  # needed only for an undo
 
             return await answer_change(ctx)
+        if request.about_rows:
+            from tidegate.gateway.row_changes import answer_rows  # needed only to edit rows
+
+            return await answer_rows(ctx)
         if call.progress is not None:
             call.progress(BEGINS, "Executing")
         try:

@@ -18,6 +18,7 @@ from tidegate.model.language import Language
 from tidegate.model.replies import HistoryEntry, RecordedPayload
 from tidegate.model.requests import JoinedRead, Query, ReadRows, Request, Sample
 from tidegate.model.results import Page
+from tidegate.model.row_changes import ChangedRows, ChangeRows
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect
 
@@ -214,6 +215,8 @@ def add_to_history(ctx: CallContext) -> None:
     payload = ctx.payload
     if isinstance(payload, Page) and not ctx.is_held_back:
         _add_to_history(ctx, payload.row_count or payload.affected, payload.elapsed_ms)
+    elif isinstance(payload, ChangedRows):
+        _add_to_history(ctx, payload.row_count, ctx.elapsed_ms)
 
 
 def _add_to_history(ctx: CallContext, rows: int, elapsed_ms: float, error: str = "") -> None:
@@ -228,12 +231,12 @@ def _history_entry(
 ) -> HistoryEntry | None:
     call, source = ctx.call, ctx.source
     request = call.request
-    if ctx.dry_run or not isinstance(request, Query):
+    if ctx.dry_run or not isinstance(request, (Query, ChangeRows)):
         return None
     if isinstance(request, (JoinedRead, ReadRows, Sample)):
         return None
     return HistoryEntry(
-        text=request.statement.text,
+        text=request.shown_statement().text,
         source=source.name,
         at=ctx.started_at,
         actor=call.actor.id,

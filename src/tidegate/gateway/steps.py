@@ -73,6 +73,10 @@ def _has_terms(ctx: CallContext) -> bool:
     return limited or source.undo != "off"
 
 
+def _may_change(ctx: CallContext) -> bool:
+    return ctx.may_change
+
+
 def _is_kept(ctx: CallContext) -> bool:
     return ctx.judgement.effect > Effect.READ and ctx.source.undo != "off"
 
@@ -134,6 +138,27 @@ STATEMENT_STEPS = (
 )
 """Of a request that an engine answers, after its source was found."""
 
+ROW_STEPS = (
+    _step(enter_transaction, "call.transaction"),
+    _later("tidegate.gateway.row_changes:decide_rows"),
+    _step(confirm_by_person, "call.by_person"),
+    _step(connect),
+    _later("tidegate.gateway.row_changes:mask_rows", attrgetter("data_rules")),
+    _later("tidegate.gateway.row_changes:inspect_rows", _may_change),
+    _later("tidegate.gateway.changes:consider_change", _has_terms),
+    _step(approve, _needs_person),
+    _later("tidegate.gateway.changes:begin_keeping", _is_kept),
+    _step(check_cancelled),
+    _step(record_intent),
+    _step(save_start, "approval.grant"),
+    _step(run),
+    _step(record_outcome),
+    _step(save_outcome, "approval.grant"),
+    _step(add_to_history),
+    _step(report_end, "call.progress"),
+)
+"""Of a request about single rows of a table, which the gate itself writes as statements."""
+
 
 def _is_recorded_first(ctx: CallContext) -> bool:
     return ctx.judgement.effect > Effect.READ or ctx.call.request.recorded_first
@@ -162,6 +187,8 @@ def steps_of(request: type[Request], engine: str) -> tuple[Step, ...]:
     Raises: TidegateError CONFIG_INVALID for a step that is to come before one that is not there.
     """
     steps = STATEMENT_STEPS if issubclass(request, EngineRequest) else ANSWER_STEPS
+    if request.about_rows:
+        steps = ROW_STEPS
     added: dict[str, list[Step]] = {}
     package = installed_product_of(engine)
     for product in built_in() if package is None else (*built_in(), package):
@@ -177,4 +204,4 @@ def steps_of(request: type[Request], engine: str) -> tuple[Step, ...]:
     return tuple([each for step in steps for each in (*added.get(step.name, ()), step)])
 
 
-_NAMES = frozenset([step.name for step in (*STATEMENT_STEPS, *ANSWER_STEPS)])
+_NAMES = frozenset([step.name for step in (*STATEMENT_STEPS, *ROW_STEPS, *ANSWER_STEPS)])

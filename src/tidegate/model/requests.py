@@ -49,6 +49,7 @@ class Request(msgspec.Struct, frozen=True):
     be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
     is durable in the audit log before it is answered, because it sends something to a third party.
     `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
+    `about_rows`: it is about single rows of a table (`model.row_changes.RowRequest`).
     `handler`: the place (`module:function`) of what makes, of `gateway.handlers.HandlerParts` and
     the class of the request, the handler of a product's request. `reports_progress`: while it runs,
     its client can get reports of its progress.
@@ -60,6 +61,7 @@ class Request(msgspec.Struct, frozen=True):
     asks_person: ClassVar[bool] = True
     recorded_first: ClassVar[bool] = False
     names_change: ClassVar[bool] = False
+    about_rows: ClassVar[bool] = False
     handler: ClassVar[str] = ""
     reports_progress: ClassVar[bool] = False
 

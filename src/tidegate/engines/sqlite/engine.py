@@ -30,6 +30,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.row_edits import images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import (
     RunningStatement,
@@ -57,6 +58,7 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -95,6 +97,7 @@ class SqliteEngine:
         prepares=True,
         multi_statement_transactions=True,
         undoes=changesets.there,
+        edits=True,
         counts_changes=True,
     )
 
@@ -381,6 +384,36 @@ class SqliteEngine:
             found = await worker.do(work)
             running.release()
         return found
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        from tidegate.engines.sqlite import row_changes  # needed only to edit rows
+
+        refuse_identity(permit)
+        request = images_of(permit)
+        self._check_open()
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+
+        def work(session: SqliteSession) -> FoundRows:
+            return row_changes.read_images(session, progress_handler, request)
+
+        return await self._ask(progress_handler, cancellation, work)
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        from tidegate.engines.sqlite import row_changes
+
+        refuse_identity(permit)
+        self._check_open()
+        check_writable(self._file)
+        progress_handler = ProgressHandler(permit.limits.timeout_s)
+        running = await self._begin(self._writer, progress_handler, cancellation, writes=True)
+
+        def work(session: SqliteSession) -> ChangedRows:
+            return row_changes.change_rows(session, progress_handler, permit)
+
+        async with running as worker:
+            done = await worker.do(work)
+            running.release()
+        return done
 
     async def describe(self, permit: Permit, cancellation: Cancellation) -> Description:
         refuse_identity(permit)

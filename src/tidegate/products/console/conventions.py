@@ -30,6 +30,7 @@ DATA: HeaderList = [*PROTECTION, (b"cache-control", b"no-store")]
 
 
 _STATUSES = {
+    Code.ROWS_CONFLICT: 409,
     Code.UNDO_CONFLICT: 409,
     Code.UNDO_UNAVAILABLE: 409,
     Code.TAB_UNKNOWN: 404,

@@ -298,6 +298,7 @@ DIALECT = _Mysql(
     table_engines=words("ARIA HEAP INNODB MEMORY MYISAM NDB NDBCLUSTER ROCKSDB"),
     view_options=True,
     with_before_change=False,
+    empty_insert="() VALUES ()",
     changes_joins=True,
     explains_tables=True,
     fence=" LIMIT 18446744073709551615",

@@ -235,6 +235,10 @@ class Dialect(msgspec.Struct, frozen=True):
     """UPDATE and DELETE name all their tables together, and may change several."""
     with_before_change: bool = True
     """A change may begin with WITH."""
+    updates_to_default: bool = True
+    """UPDATE can set a column to DEFAULT."""
+    empty_insert: str = "DEFAULT VALUES"
+    """Ends an INSERT of a row without values of its own."""
     explains_tables: bool = False
     """EXPLAIN of a table describes its columns."""
     explains_queries_only: bool = False

@@ -165,6 +165,7 @@ DIALECT = _Sqlite(
     outside_tables=words("csv fsdir lines lines_read readfile vsv zipfile"),
     in_reads_tables=True,
     update_or=True,
+    updates_to_default=False,
     fence=" LIMIT -1",
     row_names=("rowid", "_rowid_", "oid"),
     reads_row="typeof({}) <> ''",

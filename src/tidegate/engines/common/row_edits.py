@@ -1,0 +1,154 @@
+"""What engines share that change single rows over exact images: which rows are looked for before
+anything is written, and how those that differ are told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tidegate.engines.common.row_images import MOST_CONFLICTS, problem_of
+from tidegate.errors import Code, TidegateError
+from tidegate.model.changes import Row
+from tidegate.model.decisions import Permit
+from tidegate.model.row_changes import (
+    DEFAULT,
+    VERBS,
+    ChangeRows,
+    EditConflict,
+    FoundRow,
+    ReadImages,
+    RowEdit,
+    RowsConflictError,
+    TableShape,
+)
+
+
+class NewKey(NamedTuple):
+    """The key that the edit at a place gives its row, as it is written."""
+
+    edit: int
+    key: Row
+
+
+def change_of(permit: Permit) -> ChangeRows:
+    """The change that a permit is for. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, ChangeRows):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only a change of rows can be made so.")
+
+
+def images_of(permit: Permit) -> ReadImages:
+    """The rows that are to be read. Raises: TidegateError UNSUPPORTED."""
+    if isinstance(permit.request, ReadImages):
+        return permit.request
+    raise TidegateError(Code.UNSUPPORTED, "Only rows by their keys can be read so.")
+
+
+def in_order(change: ChangeRows) -> list[tuple[int, RowEdit]]:
+    """The edits with their places, in the order in which they are made."""
+    return [
+        (place, edit)
+        for verb in VERBS
+        for place, edit in enumerate(change.edits)
+        if edit.verb == verb
+    ]
+
+
+def old_keys(change: ChangeRows) -> list[tuple[int, Row]]:
+    """The keys of the rows that are there, with the places of their edits."""
+    return [
+        (place, change.shape.key_of(edit.before))
+        for place, edit in enumerate(change.edits)
+        if edit.before is not None
+    ]
+
+
+def new_keys(change: ChangeRows) -> list[NewKey]:
+    """The keys that rows get, where all of one are written."""
+    found: list[NewKey] = []
+    for place, edit in enumerate(change.edits):
+        values = dict(edit.values or ())
+        if edit.verb == "delete" or not rekeys(change.shape, edit):
+            continue
+        parts: list[Any] = [
+            values.get(at, DEFAULT if edit.before is None else edit.before[at])
+            for at in change.shape.key
+        ]
+        if not any(part is None or part == DEFAULT for part in parts):
+            found.append(NewKey(place, tuple(parts)))
+    return found
+
+
+def rekeys(shape: TableShape, edit: RowEdit) -> bool:
+    """Whether an edit writes the key of its row."""
+    return any(place in shape.key for place, _ in edit.values or ())
+
+
+def check_shape(change: ChangeRows, now: TableShape) -> tuple[int, ...]:
+    """The places, among the columns that the table has now, of those that the change is about.
+
+    Raises: TidegateError ROWS_CONFLICT if the table has another definition than when its rows were
+    read.
+    """
+    names = now.names
+    if change.shape.digest != now.digest or not set(change.shape.names) <= set(names):
+        raise TidegateError(
+            Code.ROWS_CONFLICT,
+            f"The table {change.table} has another definition than when its rows were read."
+            " Nothing was changed.",
+            hint="Read the rows again.",
+        )
+    return tuple([names.index(name) for name in change.shape.names])
+
+
+def narrowed(row: Row, places: Sequence[int]) -> Row:
+    """The values of these columns."""
+    return tuple([row[place] for place in places])
+
+
+def narrowed_row(row: FoundRow | None, places: Sequence[int]) -> FoundRow | None:
+    """A row with these columns alone."""
+    if row is None:
+        return None
+    return FoundRow(narrowed(row.image, places), narrowed(row.shown, places))
+
+
+def check_rows(
+    change: ChangeRows,
+    there: Mapping[int, FoundRow | None],
+    taken: Mapping[int, FoundRow | None],
+) -> None:
+    """Compare each row with its image, and see that no new key is taken. Both have rows by the
+    place of the edit, with the change's columns: what is `there` under the old key, and what has
+    `taken` the new one.
+
+    Raises: RowsConflictError.
+    """
+    conflicts: list[EditConflict] = []
+    freed: set[Row] = set()
+    for place, edit in enumerate(change.edits):
+        if edit.before is None:
+            continue
+        now = there.get(place)
+        problem = problem_of(edit.before, None if now is None else now.image)
+        if problem is not None:
+            conflicts.append(EditConflict(place, problem, now))
+        if edit.values is None or rekeys(change.shape, edit):
+            freed.add(change.shape.key_of(edit.before))
+    for place, now in taken.items():
+        if now is not None and change.shape.key_of(now.image) not in freed:
+            conflicts.append(EditConflict(place, "exists", now))
+    if conflicts:
+        conflicts.sort(key=lambda each: each.edit)
+        raise RowsConflictError(
+            change.table, tuple(conflicts[:MOST_CONFLICTS]), len({each.edit for each in conflicts})
+        )
+
+
+def not_written(table: str) -> TidegateError:
+    """The error for a row that the database left as it was, without a reason."""
+    return TidegateError(
+        Code.SQL_FAILED,
+        f"A trigger or rule of {table} left a row as it was. Nothing was changed.",
+        hint="Look at the triggers of the table.",
+    )

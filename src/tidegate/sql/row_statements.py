@@ -1,0 +1,137 @@
+"""Writes changes of single rows as SQL: for people who read it, and for the judge. Pure.
+
+An engine runs these changes by itself, over exact images of the rows; nothing here is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tidegate.model.changes import ImageColumn
+from tidegate.model.row_changes import DEFAULT, ChangeRows, RowEdit, Verb
+from tidegate.model.statements import Statement
+from tidegate.results.column_kinds import read_type
+from tidegate.sql.dialects import find
+from tidegate.sql.quoting import identifier, qualified
+
+MOST_TEXT = 100_000
+"""Characters of a change as it is shown and recorded; a digest covers the rest."""
+_NUMBERS = frozenset({"integer", "decimal", "float"})
+
+
+class Script(NamedTuple):
+    """A change in SQL. `shown` of its `statements` are in the text, the rest is counted there."""
+
+    text: str
+    statements: int
+    shown: int
+
+
+def script_of(change: ChangeRows, dialect: str, most: int = MOST_TEXT) -> Script:
+    """The whole change as statements, in the order in which they are made."""
+    lines: list[str] = []
+    size = shown = 0
+    for text in _statements(change, dialect):
+        size += len(text) + 2
+        if size > most and lines:
+            break
+        lines.append(f"{text[:most]};")
+        shown += 1
+    count = len(change.edits)
+    if shown < count:
+        lines.append(f"-- and {count - shown:,} more, with the digest {change.digest[:16]}")
+    return Script("\n".join(lines), count, shown)
+
+
+def _statements(change: ChangeRows, dialect: str) -> Iterator[str]:
+    name = qualified(change.schema, change.table, dialect)
+    columns, key = change.shape.columns, change.shape.key
+    for verb in change.verbs:
+        for edit in change.edits:
+            if edit.verb == verb:
+                yield _statement(name, columns, key, edit, dialect)
+
+
+def _statement(
+    name: str, columns: Sequence[ImageColumn], key: Sequence[int], edit: RowEdit, dialect: str
+) -> str:
+    written = [
+        (identifier(columns[place].name, dialect), written_value(columns[place], value, dialect))
+        for place, value in edit.values or ()
+        if edit.before is not None or value != DEFAULT
+    ]
+    if edit.before is None:
+        return _insert(name, written, dialect)
+    found = [
+        f"{identifier(columns[place].name, dialect)} ="
+        f" {written_value(columns[place], edit.before[place], dialect)}"
+        for place in key
+    ]
+    return _changing(name, written, found, deletes=edit.values is None)
+
+
+def forms_of(change: ChangeRows, dialect: str) -> dict[Verb, Statement]:
+    """A statement for each kind of edits, with placeholders, that names each column that one of
+    them writes: what may be said of it holds for each of them."""
+    return {verb: _form(change, verb, dialect) for verb in change.verbs}
+
+
+def _form(change: ChangeRows, verb: Verb, dialect: str) -> Statement:
+    rules, columns = find(dialect), change.shape.columns
+    name = qualified(change.schema, change.table, dialect)
+    places: dict[int, bool] = {}
+    for edit in change.edits:
+        for place, value in edit.values or () if edit.verb == verb else ():
+            by_default = value == DEFAULT and verb == "update" and rules.updates_to_default
+            places[place] = places.get(place, False) or by_default
+    values: list[str] = []
+    used = 0
+    for _, by_default in sorted(places.items()):
+        used += not by_default
+        values.append("DEFAULT" if by_default else rules.marker(used))
+    names = [identifier(columns[place].name, dialect) for place in sorted(places)]
+    written = list(zip(names, values, strict=True))
+    if verb == "insert":
+        return Statement(_insert(name, written, dialect), (None,) * used)
+    found: list[str] = []
+    for place in change.shape.key:
+        used += 1
+        found.append(f"{identifier(columns[place].name, dialect)} = {rules.marker(used)}")
+    text = _changing(name, written, found, deletes=verb == "delete")
+    return Statement(text, (None,) * used)
+
+
+def _insert(name: str, written: Sequence[tuple[str, str]], dialect: str) -> str:
+    if not written:
+        return f"INSERT INTO {name} {find(dialect).empty_insert}"
+    names, values = zip(*written, strict=True)
+    return f"INSERT INTO {name} ({', '.join(names)}) VALUES ({', '.join(values)})"
+
+
+def _changing(
+    name: str, written: Sequence[tuple[str, str]], found: Sequence[str], *, deletes: bool
+) -> str:
+    where = f"WHERE {' AND '.join(found)}"
+    if deletes:
+        return f"DELETE FROM {name} {where}"
+    sets = ", ".join([f"{column} = {value}" for column, value in written])
+    return f"UPDATE {name} SET {sets} {where}"
+
+
+def written_value(column: ImageColumn, value: Any, dialect: str) -> str:
+    """A value as it is shown in a statement."""
+    rules = find(dialect)
+    if value == DEFAULT:
+        return "DEFAULT"
+    if isinstance(value, str):
+        kind = read_type(column.type)[0]
+        if kind in _NUMBERS and not rules.untyped_columns and _is_number(value):
+            return value
+        return rules.text_literal(value)
+    return rules.literal(value)
+
+
+def _is_number(text: str) -> bool:
+    digits = text.removeprefix("-").replace(".", "", 1)
+    return digits.isascii() and digits.isdigit()
