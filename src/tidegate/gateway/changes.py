@@ -89,7 +89,7 @@ async def consider_change(ctx: CallContext) -> None:
 
 
 def _statements(ctx: CallContext) -> list[Statement]:
-    """The statements of a change, or those that stand for it."""
+    """The statements of a change, or those that mean it."""
     rewritten = ctx.rewritten
     if isinstance(rewritten, (Query, Prepare)):
         return [rewritten.statement]

@@ -92,9 +92,9 @@ def _objection(ctx: CallContext, table: Table) -> str:
         return f"{table.name} is a {table.kind}."
     key = [column for column in table.columns if column.key]
     if not key:
-        return f"{table.name} has no primary key: its rows cannot be told apart."
+        return f"{table.name} has no primary key: its rows cannot be distinguished."
     if any(column.masked for column in key):
-        return f"The key of {table.name} is masked: its rows cannot be told apart."
+        return f"The key of {table.name} is masked: its rows cannot be distinguished."
     return ""
 
 

@@ -52,7 +52,7 @@ _MOST_CHARS = 200
 
 
 async def decide_rows(ctx: CallContext) -> None:
-    """Judge the request by the statements that it stands for, and get the verdict.
+    """Judge the request by the statements that it means, and get the verdict.
 
     Raises: TidegateError POLICY_*, as `decision.apply_policy`; ARGUMENT_INVALID, UNSUPPORTED.
     """
@@ -123,7 +123,8 @@ def _check_edits(request: ChangeRows) -> None:
         )
     if not request.shape.key:
         raise TidegateError(
-            Code.UNSUPPORTED, f"{request.table} has no primary key: its rows cannot be told apart."
+            Code.UNSUPPORTED,
+            f"{request.table} has no primary key: its rows cannot be distinguished.",
         )
     seen: set[Any] = set()
     for edit in request.edits:

@@ -11,7 +11,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import structs
@@ -21,16 +21,13 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, ChangeImage, ChangeList, ListChanges
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
+from tidegate.store.sealing import seal, unseal
 from tidegate.store.supervision import ChangeStore
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 SETTLE_S = 60.0
 """A change that another process has prepared is taken to be under way for so long."""
 _DAY_S = 86_400.0
 _SWEEP_S = 60.0
-_NONCE = 12
 _LEAST_ID = 4
 _LIST = "`tidegate changes` lists those that are kept."
 
@@ -85,8 +82,8 @@ class UndoLog:
         names = tuple([f"{each.schema}.{each.table}".lstrip(".") for each in image.tables])
         kept = structs.replace(entry, tables=names, rows=image.row_count, size=len(plain))
         key, bound = os.urandom(32), entry.id.encode()
-        sealed = _seal(_cipher(key), plain, bound)
-        wrapped = _seal(_cipher(bytes.fromhex(self._secret())), key, bound)
+        sealed = seal(key, plain, bound)
+        wrapped = seal(bytes.fromhex(self._secret()), key, bound)
         self._under_way.add(entry.id)
         try:
             self._store.prepare(kept, wrapped, sealed, self.settings.total_bytes)
@@ -127,22 +124,19 @@ class UndoLog:
     def image(self, entry: ChangeEntry, place: str) -> ChangeImage:
         """The rows of a change. Raises: TidegateError UNDO_UNAVAILABLE if they are no longer kept,
         or the source is another database than then."""
-        from cryptography.exceptions import InvalidTag
-
         found = self._store.image(entry.id)
         if found is None:
             raise no_change(entry.id)
         bound = entry.id.encode()
-        try:
-            key = _open(_cipher(bytes.fromhex(self._secret())), found[0], bound)
-            plain = _open(_cipher(key), found[1], bound)
-        except InvalidTag:
+        key = unseal(bytes.fromhex(self._secret()), found[0], bound)
+        plain = None if key is None else unseal(key, found[1], bound)
+        if plain is None:
             raise TidegateError(
                 Code.UNDO_UNAVAILABLE,
                 f"The rows of the change {entry.id} cannot be decrypted: the state's `undo.key` is"
                 " another one, or they were tampered with.",
                 hint="Put back the `undo.key` that belongs to this state.",
-            ) from None
+            )
         then, image = msgspec.msgpack.decode(plain, type=tuple[str, ChangeImage])
         if then != place:
             raise TidegateError(
@@ -246,18 +240,3 @@ def not_kept(reason: str, required: str) -> TidegateError:
         f"The change could not be taken back, because {reason}. {required} Nothing was changed.",
         hint="Ask the operator to set `undo` of the source to `keep`, or change other rows.",
     )
-
-
-def _cipher(key: bytes) -> AESGCM:
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # only to keep changes
-
-    return AESGCM(key)
-
-
-def _seal(cipher: AESGCM, plain: bytes, bound: bytes) -> bytes:
-    nonce = os.urandom(_NONCE)
-    return nonce + cipher.encrypt(nonce, plain, bound)
-
-
-def _open(cipher: AESGCM, sealed: bytes, bound: bytes) -> bytes:
-    return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], bound)

@@ -145,6 +145,8 @@ class ReadImages(RowRequest, frozen=True, kw_only=True):
     kind: ClassVar[str] = "rows"
 
     keys: tuple[Row, ...]
+    key_names: tuple[str, ...] = ()
+    """The columns of `keys` in their order; without them it is that of the shape."""
     hidden: tuple[str, ...] = ()
     """Columns that are masked for the caller, and are left out. Set by the gate."""
 

@@ -25,6 +25,7 @@ from tidegate.store.records import (
     NewTab,
     PairEntry,
     ProviderUseEntry,
+    StagedEntry,
     TabEntry,
     TabEvent,
     WindowEntry,
@@ -181,6 +182,20 @@ class WindowStore(Protocol):
         ...
 
 
+class StagedEditStore(Protocol):
+    """Edits of rows that are staged in the tabs of their owners, until they are made. They go with
+    their tab, once it cannot be opened again."""
+
+    def find(self, owner: str, tab_id: str) -> StagedEntry | None:
+        """What is staged in a tab; None if nothing ever was."""
+        ...
+
+    def write(self, owner: str, tab_id: str, version: int, body: bytes, now: float) -> bool:
+        """Keep what is staged in place of that version, 0 for the first; False if it is another one
+        by now."""
+        ...
+
+
 class QuestionStore(Protocol):
     """Questions in plain language: confirmed pairs, answers, and the use of providers of models."""
 
@@ -281,6 +296,8 @@ class State(Protocol):
     def windows(self) -> WindowStore: ...
     @property
     def queries(self) -> SavedQueryStore: ...
+    @property
+    def staged_edits(self) -> StagedEditStore: ...
     @property
     def pairings(self) -> PairingStore: ...
     @property

@@ -301,6 +301,13 @@ class TabEvent(msgspec.Struct, frozen=True):
     tab: TabEntry | None
 
 
+class StagedEntry(msgspec.Struct, frozen=True):
+    """Edits of rows that are staged in a tab, sealed. `version` grows with each change of them."""
+
+    version: int
+    body: bytes
+
+
 # Pairings
 
 PairingState = Literal["pending", "approved", "denied", "exchanged", "burnt"]

@@ -209,7 +209,8 @@ async def test_the_change_is_shown_recorded_and_remembered_as_statements(shop: S
     state = shop.directory / "state"
     found_records = [each for each in records(state) if each.get("request") == "change_rows"]
     assert [each["phase"] for each in found_records] == ["refusal", "refusal", "intent", "outcome"]
-    assert found_records[-1]["statement"] == text and found_records[-1]["arguments"]["updates"] == 1
+    assert found_records[-1]["statement"] == text, found_records[-1]
+    assert found_records[-1]["arguments"]["updates"] == "1"
 
 
 async def test_the_same_values_over_other_images_are_another_change(shop: Shop) -> None:

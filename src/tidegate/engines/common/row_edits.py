@@ -1,5 +1,5 @@
-"""What engines share that change single rows over exact images: which rows are looked for before
-anything is written, and how those that differ are told. Pure."""
+"""What engines share that change single rows over exact images: which rows are read before
+anything is written, and how those that differ are reported. Pure."""
 
 from __future__ import annotations
 
@@ -42,6 +42,19 @@ def images_of(permit: Permit) -> ReadImages:
     if isinstance(permit.request, ReadImages):
         return permit.request
     raise TidegateError(Code.UNSUPPORTED, "Only rows by their keys can be read so.")
+
+
+def keys_in_order(request: ReadImages, shape: TableShape) -> list[Row]:
+    """The keys with their values in the order of the shape. Raises: TidegateError
+    ARGUMENT_INVALID for keys of other columns."""
+    names = [shape.names[place] for place in shape.key]
+    given = list(request.key_names or names)
+    if sorted(given) != sorted(names) or any(len(key) != len(names) for key in request.keys):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID, f"The key of {shape.table} is ({', '.join(names)})"
+        )
+    places = [given.index(name) for name in names]
+    return [tuple([key[place] for place in places]) for key in request.keys]
 
 
 def in_order(change: ChangeRows) -> list[tuple[int, RowEdit]]:

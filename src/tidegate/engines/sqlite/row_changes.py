@@ -16,6 +16,7 @@ from tidegate.engines.common.row_edits import (
     check_rows,
     check_shape,
     in_order,
+    keys_in_order,
     narrowed,
     new_keys,
     not_written,
@@ -67,7 +68,8 @@ def read_images(
         try:
             table = _table(connection, request.table)
             shape = _without(table.shape, request.hidden)
-            rows = tuple([_by_text(connection, shape, key) for key in request.keys])
+            keys = keys_in_order(request, shape)
+            rows = tuple([_by_text(connection, shape, key) for key in keys])
             return FoundRows(shape, rows)
         finally:
             connection.execute("ROLLBACK", can_cache=False)
@@ -131,7 +133,7 @@ def _table(connection: ApswConnection, name: str) -> Table:
     key = sorted([(column[5], place) for place, column in enumerate(columns) if column[5]])
     if not key:
         raise TidegateError(
-            Code.UNSUPPORTED, f"{name} has no primary key: its rows cannot be told apart."
+            Code.UNSUPPORTED, f"{name} has no primary key: its rows cannot be distinguished."
         )
     ((text,),) = connection.execute(_SHAPE, (name,)).fetchall()
     shape = TableShape(
@@ -149,7 +151,8 @@ def _without(shape: TableShape, hidden: Sequence[str]) -> TableShape:
     names = [shape.names[place] for place in shape.key]
     if not set(names).isdisjoint(hidden):
         raise TidegateError(
-            Code.UNSUPPORTED, f"The key of {shape.table} is masked: its rows cannot be told apart."
+            Code.UNSUPPORTED,
+            f"The key of {shape.table} is masked: its rows cannot be distinguished.",
         )
     columns = tuple([each for each in shape.columns if each.name not in hidden])
     left = [each.name for each in columns]
@@ -160,8 +163,6 @@ def _without(shape: TableShape, hidden: Sequence[str]) -> TableShape:
 def _by_text(connection: ApswConnection, shape: TableShape, key: Row) -> FoundRow | None:
     """The row whose key is shown so. Raises: TidegateError ARGUMENT_INVALID if there are several:
     where a column keeps any class, 5 and '5' look the same."""
-    if len(key) != len(shape.key):
-        raise TidegateError(Code.ARGUMENT_INVALID, "A key has another number of columns")
     found: dict[str, FoundRow] = {}
     for values in itertools.product(*[_classes(value) for value in key]):
         row = _read(connection, shape, values)

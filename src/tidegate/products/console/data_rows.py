@@ -299,7 +299,7 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
                 Code.ARGUMENT_INVALID,
                 f"The filter on {column.name} takes 1 to {MOST_VALUES} values",
             )
-        listed = ", ".join([_literal(each, column, dialect) for each in values])
+        listed = ", ".join([literal_of(each, column, dialect) for each in values])
         return f"{name} IN ({listed})"
     if not isinstance(value, str):
         raise TidegateError(Code.ARGUMENT_INVALID, f"The filter on {column.name} needs a value")
@@ -311,13 +311,13 @@ def _condition(filter: Filter, table: Table, dialect: str) -> str:
             raise TidegateError(
                 Code.ARGUMENT_INVALID, f"The filter on {column.name} needs a second value"
             )
-        first, second = (_literal(each, column, dialect) for each in (value, filter.second))
+        first, second = (literal_of(each, column, dialect) for each in (value, filter.second))
         return f"{name} BETWEEN {first} AND {second}"
     sign = {"!=": "<>"}.get(filter.operator, filter.operator)
-    return f"{name} {sign} {_literal(value, column, dialect)}"
+    return f"{name} {sign} {literal_of(value, column, dialect)}"
 
 
-def _literal(value: str, column: ColumnInfo, dialect: str) -> str:
+def literal_of(value: str, column: ColumnInfo, dialect: str) -> str:
     """A text as a literal of the column's type. Raises: TidegateError ARGUMENT_INVALID."""
     kind = read_type(column.type)[0]
     rules = find(dialect)
@@ -377,7 +377,7 @@ def _key_literal(column: ColumnInfo, value: str, dialect: str) -> str:
     if find(dialect).untyped_columns and not column.type and _is_number(value):
         # The column says nothing of its values: the key's text is the number, if it is one.
         return find(dialect).literal(Decimal(value))
-    return _literal(value, column, dialect)
+    return literal_of(value, column, dialect)
 
 
 def _warnings(body: Rows, table: Table, order: PageOrder, page: Page) -> list[str]:

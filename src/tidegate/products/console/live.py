@@ -143,6 +143,11 @@ class LiveFeed:
             if data is not None:
                 reader.send(event, data, self.sequence)
 
+    def tell_of_edits(self, owner: str, tab: str, version: int) -> None:
+        """Tell the pages of an operator that what is staged in a tab is of another version now."""
+        data = {"tab": tab, "version": version}
+        self.publish("edits", lambda signed_in: data if signed_in.operator.name == owner else None)
+
     def check_room(self, signed_in: SignedIn) -> None:
         """Raises: TidegateError LIMIT_RATE if the session has too many open streams. The tabs of a
         browser share one."""

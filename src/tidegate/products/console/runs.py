@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, structs
 
-from tidegate.approvals.approvals import QUESTION_TTL_S, ApprovalNeeded, Approvals
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.judging_thread import compute
@@ -29,6 +29,7 @@ from tidegate.model.results import Limits, Page
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.products.console.advice import advice
+from tidegate.products.console.awaited_answers import await_answer
 from tidegate.products.console.cells import column_fields
 from tidegate.products.console.data_calls import Caller, DataCalls, Place, speaks_sql
 from tidegate.products.console.data_rows import MOST_CELL
@@ -58,8 +59,6 @@ _MISSES = frozenset({Code.SQL_FAILED, Code.TABLE_UNKNOWN})
 """Errors after which the nearest names may help."""
 _UNKNOWN_TABLE = "masking.unknown_table"
 _NAMED = re.compile(r"`([^`]+)`")
-_WAIT_LEASE_S = 20.0
-"""For how long a card says that a run waits, unless the run renews that."""
 
 State = Literal["running", "asking", "done", "failed", "cancelled", "unknown"]
 
@@ -351,18 +350,7 @@ class Runs:
         """Wait until the question has an answer, and tell the page of it."""
         run.state, run.approval = "asking", needed.question.id
         self._publish(run)
-        await self._approvals.wait(
-            needed.question, run.cancellation, QUESTION_TTL_S, lease_s=_WAIT_LEASE_S
-        )
-        if run.cancellation.reason is not None:
-            raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-        question = await asyncio.to_thread(self._approvals.look_up, needed.question.id)
-        if question is None or question.state in ("pending", "expired"):
-            raise TidegateError(
-                Code.APPROVAL_NEEDED,
-                "The question was not answered in time, and nothing was run.",
-                hint="Run it again.",
-            )
+        await await_answer(self._approvals, needed, run.cancellation)
         run.state = "running"
         self._publish(run)
 

@@ -13,13 +13,18 @@ from tidegate.app import App
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.sources import Source
+from tidegate.store.secret_file import read_or_create_secret
 
 if TYPE_CHECKING:
     from tidegate.config.model import Config
     from tidegate.edges.http.endpoint import Endpoint
     from tidegate.products.console.access_matrix import GlobalRules
+    from tidegate.products.console.data_calls import DataCalls
+    from tidegate.products.console.edit_routes import EditRoutes
+    from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
     from tidegate.products.console.request_checks import RequestChecks
+    from tidegate.products.console.runs import Runs
     from tidegate.serve.edges import Pages
 
 
@@ -121,7 +126,22 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     exports = DataExports(calls, runs, downloads, app.directory)
     data = DataPage(calls, tabs, runs, exports)
     router.include(data.routes(console.guard, console.guard_download))
+    router.include(_edit_routes(app, calls, runs, feed).routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())
+
+
+def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> EditRoutes:
+    """The routes of edits of rows."""
+    from tidegate.products.console.edit_columns import EditColumns
+    from tidegate.products.console.edit_routes import EditRoutes
+    from tidegate.products.console.edit_submissions import Submissions
+    from tidegate.products.console.staged_edits import StagedEdits
+
+    columns = EditColumns(calls, runs)
+    stores = app.state.windows, app.state.staged_edits
+    secret = partial(read_or_create_secret, app.directory / "staged.key")
+    edits = StagedEdits(calls, columns, stores, secret, feed.tell_of_edits)
+    return EditRoutes(columns, edits, Submissions(calls, edits, columns, app.approvals, feed))
 
 
 def _sources_of(app: App) -> Callable[[], Sequence[Source]]:

@@ -84,7 +84,7 @@ class SqliteOperatorStore:
         with self._file.changing(uses_reserve=True) as connection:
             if check is not None:
                 check(_all(connection))
-            for table in ("windows", "closed_tabs", "window_pages", "tab_events"):
+            for table in ("windows", "closed_tabs", "window_pages", "tab_events", "staged_edits"):
                 connection.execute(
                     f"DELETE FROM {table} WHERE owner IN (SELECT name FROM operators WHERE id = ?)",
                     (id,),

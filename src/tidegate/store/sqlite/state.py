@@ -16,6 +16,7 @@ from tidegate.store.sqlite.rights import RightsConnection
 from tidegate.store.sqlite.saved_queries import SqliteSavedQueryStore
 from tidegate.store.sqlite.shared import SqliteSharedStore
 from tidegate.store.sqlite.sources import SqliteSourceStore
+from tidegate.store.sqlite.staged_edits import SqliteStagedEditStore
 from tidegate.store.sqlite.tasks import SqliteTaskStore
 from tidegate.store.sqlite.tokens import SqliteTokenStore
 from tidegate.store.sqlite.webhook import SqliteWebhookStore
@@ -49,6 +50,7 @@ class SqliteState:
         self.tasks = SqliteTaskStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.queries = SqliteSavedQueryStore(self._requests)
+        self.staged_edits = SqliteStagedEditStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shared = SqliteSharedStore(self._usage)

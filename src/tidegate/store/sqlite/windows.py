@@ -312,6 +312,10 @@ def _close(connection: apsw.Connection, owner: str, tab_id: str, by: str) -> boo
         " (SELECT serial FROM closed_tabs WHERE owner = ?1 ORDER BY serial DESC LIMIT ?2)",
         (owner, MAX_CLOSED_TABS),
     )
+    connection.execute(
+        "DELETE FROM staged_edits WHERE tab_id NOT IN"
+        " (SELECT id FROM tabs UNION ALL SELECT id FROM closed_tabs)"
+    )
     _note(connection, owner, tab_id, "closed", by)
     _tidy(connection)
     return True

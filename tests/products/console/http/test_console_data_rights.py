@@ -16,11 +16,12 @@ from support.console_visitor import Visitor
 from support.data_desk import Desk, answer, desk
 from support.eventually import wait_until
 from tidegate.products.console.data_page import DataPage
+from tidegate.products.console.edit_routes import EditRoutes
 
 pytestmark = pytest.mark.needs("duckdb")
 
 OK, NO_ROLE, NOT_THERE, GONE = 200, 403, 404, 410
-DONE = 204
+DONE, NOTHING_STAGED = 204, 400
 SELECT = "SELECT id FROM orders"
 
 
@@ -54,6 +55,14 @@ ROWS = (
     Row("GET", "tabs", None, OK, OK),  # one's own
     Row("POST", "tabs", {**PLACE, "kind": "query"}, OK, NO_ROLE),
     Row("POST", "tabs/{tab}", {"version": 1, "title": "x"}, OK, NOT_THERE),
+    Row("GET", "edits/columns?source={source}&table=orders", None, OK, NO_ROLE),
+    Row("GET", "runs/{run}/edits", None, OK, GONE),
+    Row("GET", "tabs/{tab}/edits", None, OK, NOT_THERE),
+    Row("POST", "tabs/{tab}/edits", {"version": 0}, OK, NOT_THERE),
+    Row("GET", "tabs/{tab}/edits/sql", None, NOTHING_STAGED, NOT_THERE),
+    Row("POST", "tabs/{tab}/edits/submit", {"version": 1}, NOTHING_STAGED, NOT_THERE),
+    Row("GET", "tabs/{tab}/edits/result", None, OK, NOT_THERE),
+    Row("POST", "tabs/{tab}/edits/cancel", {}, OK, NOT_THERE),
     Row("POST", "tabs/{tab}/focus", {}, OK, NOT_THERE),
     Row("POST", "tabs/{tab}/close", {}, DONE, NOT_THERE),
     Row("POST", "tabs/reopen", {}, OK, NOT_THERE),
@@ -89,11 +98,15 @@ def pattern_of(row: Row) -> tuple[str, str]:
 def served() -> set[tuple[str, str]]:
     """The routes that the page serves."""
     page = DataPage.__new__(DataPage)
-    router = page.routes(lambda answer: answer, lambda answer: answer)  # type: ignore[arg-type, return-value]
+    edits = EditRoutes.__new__(EditRoutes)
     found: set[tuple[str, str]] = set()
-    for path in router.paths:
-        for method in (router.allowed(path) or b"").decode().split(", "):
-            found.add((method, path.removeprefix("/console/api/data/")))
+    for router in (
+        page.routes(lambda answer: answer, lambda answer: answer),  # type: ignore[arg-type, return-value]
+        edits.routes(lambda answer: answer),  # type: ignore[arg-type, return-value]
+    ):
+        for path in router.paths:
+            for method in (router.allowed(path) or b"").decode().split(", "):
+                found.add((method, path.removeprefix("/console/api/data/")))
     return found
 
 

@@ -1,0 +1,362 @@
+"""Submits staged edits: as one change through the gate, which goes on without its page.
+
+Where a person must approve it, it waits for the answer and then sends the same change again. A tab
+has one submission under way; what became of the last is kept while the server runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, structs
+
+from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.engines.common.row_images import is_same
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import SignedIn
+from tidegate.judging_thread import compute
+from tidegate.model.cancellation import Cancellation
+from tidegate.model.row_changes import (
+    ChangedRows,
+    ChangeRows,
+    EditConflict,
+    FoundRow,
+    RowsConflictError,
+)
+from tidegate.products.console.advice import advice
+from tidegate.products.console.awaited_answers import await_answer
+from tidegate.products.console.cards import marked_parts
+from tidegate.products.console.data_calls import Caller, DataCalls
+from tidegate.products.console.edit_columns import EditColumns
+from tidegate.products.console.live import LiveFeed
+from tidegate.products.console.shown_rows import ShownRows
+from tidegate.products.console.staged_edits import (
+    Staged,
+    StagedEdits,
+    StagedRow,
+    StagedTab,
+    change_of,
+    named_cells,
+)
+from tidegate.sql.highlighting import highlight
+from tidegate.sql.row_statements import script_of
+
+_UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
+_CONFLICTS = frozenset({Code.ROWS_CONFLICT})
+MOST_KEPT = 500
+"""Submissions whose ends are kept, in all."""
+_MOST_COLORED = 102_400
+
+State = Literal["running", "asking", "done", "conflict", "failed", "cancelled", "unknown"]
+
+
+class Submit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of `tabs/ID/edits/submit`."""
+
+    version: int
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class Submission:
+    """One change on its way, and what became of it."""
+
+    def __init__(self, tab: StagedTab, caller: Caller, rows: tuple[StagedRow, ...], now: float):
+        self.id = secrets.token_urlsafe(12)
+        self.tab = tab
+        self.caller = caller
+        self.edits = rows
+        self.state: State = "running"
+        self.started_at = now
+        self.ended_at: float | None = None
+        self.began = time.perf_counter()
+        self.elapsed_ms: float | None = None
+        self.cancellation = Cancellation()
+        self.approval = self.call_id = self.change_id = ""
+        self.code = self.message = self.hint = ""
+        self.rows: list[dict[str, Any]] = []
+        self.conflicts: list[dict[str, Any]] = []
+        self.conflict_count = 0
+        self.notes: list[str] = []
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns of the rows that are stored."""
+        return [column.name for column in self.tab.staged.columns]
+
+    @property
+    def owner(self) -> str:
+        return self.caller.signed_in.operator.name
+
+    def fields(self) -> dict[str, Any]:
+        """The submission as JSON."""
+        now = (time.perf_counter() - self.began) * 1000
+        return {
+            "id": self.id,
+            "tab": self.tab.tab.id,
+            "state": self.state,
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "elapsed_ms": round(now if self.elapsed_ms is None else self.elapsed_ms, 1),
+            "counts": self.tab.staged.counts,
+            "approval": self.approval or None,
+            "change_id": self.change_id or None,
+            "call_id": self.call_id,
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "columns": self.columns,
+            "rows": self.rows,
+            "conflicts": self.conflicts,
+            "conflict_count": self.conflict_count,
+            "notes": self.notes,
+        }
+
+
+class Submissions:
+    """The submissions of one server."""
+
+    def __init__(
+        self,
+        calls: DataCalls,
+        edits: StagedEdits,
+        columns: EditColumns,
+        approvals: Approvals,
+        feed: LiveFeed,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._calls = calls
+        self._edits = edits
+        self._columns = columns
+        self._approvals = approvals
+        self._feed = feed
+        self._shown = ShownRows(calls)
+        self._clock = clock
+        self._last: dict[tuple[str, str], Submission] = {}
+
+    async def statement(self, id: str, caller: Caller) -> dict[str, Any]:
+        """What is staged as SQL, and what the gate would say to it. Raises: TidegateError
+        TAB_UNKNOWN, ARGUMENT_INVALID if nothing is staged."""
+        found = await self._edits.load(id, caller)
+        change, _ = change_of(found.staged, self._calls.row_limits(1))
+        dialect = found.source.dialect
+        script = await compute(change.table, script_of, change, dialect)
+        spans = None
+        if len(script.text) <= _MOST_COLORED:
+            parts = list(await compute(script.text, highlight, script.text, dialect))
+            spans = list(marked_parts(parts))
+        staged = found.staged
+        assert staged.place is not None  # noqa: S101 - `change_of` has seen to it
+        described = await self._columns.describe(staged.place, staged.table, caller)
+        refused = dict(described.refused)
+        reasons = [refused[verb] for verb in change.verbs if verb in refused]
+        why = described.reason or next(iter(reasons), "")
+        return {
+            "text": script.text,
+            "spans": spans,
+            "statements": script.statements,
+            "shown": script.shown,
+            "verdict": "deny" if why else ("ask" if described.asks else "allow"),
+            "why": why,
+        }
+
+    async def submit(self, id: str, body: Submit, caller: Caller) -> tuple[int, dict[str, Any]]:
+        """Begin to make what is staged: the HTTP status, and the answer. Raises: TidegateError
+        TAB_UNKNOWN, ARGUMENT_INVALID; LIMIT_RATE while a submission of the tab is under way."""
+        found = await self._edits.load(id, caller)
+        place = caller.signed_in.operator.name, id
+        last = self._last.get(place)
+        if last is not None and last.ended_at is None:
+            raise TidegateError(
+                Code.LIMIT_RATE,
+                "Edits of this tab are being made.",
+                hint="Wait until they are, or cancel that.",
+            )
+        if body.version != found.staged.version:
+            raise TidegateError(
+                Code.TAB_CHANGED, "Another page has staged edits in this tab since."
+            )
+        limits = self._calls.limits
+        whole = structs.replace(
+            self._calls.row_limits(len(found.staged.rows)), timeout_s=limits.max_timeout_s
+        )
+        change, rows = change_of(found.staged, whole)
+        made = Submission(found, caller, rows, self._clock())
+        self._keep(place, made)
+        loop = asyncio.get_running_loop()
+        made.task = loop.create_task(self._work(made, change, body.reason))
+        return 200, made.fields()
+
+    async def result(self, id: str, caller: Caller) -> dict[str, Any] | None:
+        """What became of the last submission of a tab; None if there was none."""
+        await self._edits.load(id, caller)
+        found = self._last.get((caller.signed_in.operator.name, id))
+        return None if found is None else found.fields()
+
+    async def cancel(self, id: str, caller: Caller) -> dict[str, Any] | None:
+        """End the submission that is under way."""
+        await self._edits.load(id, caller)
+        found = self._last.get((caller.signed_in.operator.name, id))
+        if found is not None:
+            found.cancellation.cancel("a person cancelled it")
+        return None if found is None else found.fields()
+
+    def _keep(self, place: tuple[str, str], made: Submission) -> None:
+        self._last.pop(place, None)
+        if len(self._last) >= MOST_KEPT:
+            ended = [key for key, each in self._last.items() if each.ended_at is not None]
+            for key in ended[: len(self._last) - MOST_KEPT + 1]:
+                del self._last[key]
+        self._last[place] = made
+
+    # A submission on its way
+
+    async def _work(self, made: Submission, change: ChangeRows, reason: str) -> None:
+        try:
+            await self._make(made, change, reason)
+        except TidegateError as error:
+            self._fail(made, error)
+        except Exception:
+            self._fail(made, TidegateError(Code.INTERNAL, "A fault of the server"))
+            raise
+        finally:
+            made.ended_at = self._clock()
+            made.elapsed_ms = (time.perf_counter() - made.began) * 1000
+            self._publish(made)
+
+    async def _make(self, made: Submission, change: ChangeRows, reason: str) -> None:
+        source = made.tab.source.name
+        call = self._calls.call(made.caller, change, source, cancellation=made.cancellation)
+        call = structs.replace(call, reason=reason)
+        while True:
+            try:
+                reply = await self._calls.handle(call)
+                break
+            except ApprovalNeeded as needed:
+                made.state, made.approval = "asking", needed.question.id
+                self._publish(made)
+                await await_answer(self._approvals, needed, made.cancellation)
+                made.state = "running"
+                self._publish(made)
+        done: ChangedRows = reply.payload
+        made.call_id, made.change_id = reply.call_id, done.change
+        made.notes = [f"{each[:1].upper()}{each[1:]}." for each in done.remarks]
+        made.rows = await self._stored(made, done)
+        made.state = "done"
+        await self._clear(made)
+
+    async def _clear(self, made: Submission) -> None:
+        """Let go of the edits that were made, whatever was staged meanwhile."""
+        gone = {row.id for row in made.edits}
+        for _ in range(5):
+            with suppress(TidegateError):
+                found = await self._edits.load(made.tab.tab.id, made.caller)
+                left = tuple([row for row in found.staged.rows if row.id not in gone])
+                rest = structs.replace(found.staged, rows=left) if left else Staged()
+                if await self._edits.save(found, rest, made.caller) is not None:
+                    return
+        made.notes.append("The edits are made, and still staged: discard them.")
+
+    async def _stored(self, made: Submission, done: ChangedRows) -> list[dict[str, Any]]:
+        """The rows as they are stored now, as the grid shows them."""
+        staged = made.tab.staged
+        shape, place = staged.shape, staged.place
+        assert shape is not None and place is not None  # noqa: S101 - `change_of` has seen to it
+        there = [row for row in done.rows if row is not None]
+        shown: dict[tuple[str, ...], list[Any]] = {}
+        with suppress(TidegateError):  # the change is made; the page reads the rows again
+            shown = await self._shown.read(
+                place, staged.table, there, shape, made.columns, made.caller
+            )
+        by_row = _by_key(shown, shape.names, staged)
+        found: list[dict[str, Any]] = []
+        for edit, row in zip(made.edits, done.rows, strict=True):
+            key, cells = (None, None) if row is None else by_row(row)
+            found.append({"id": edit.id, "kind": edit.kind, "key": key, "row": cells})
+        return found
+
+    def _fail(self, made: Submission, error: TidegateError) -> None:
+        shown = error.without_secrets()
+        made.call_id = error.call_id or made.call_id
+        made.code, made.message, made.hint = error.code.value, shown.message, advice(shown)
+        made.state = "failed"
+        if error.code is Code.CALL_CANCELLED:
+            made.state = "cancelled"
+        elif error.code in _UNKNOWN:
+            made.state = "unknown"
+        elif error.code in _CONFLICTS:
+            made.state = "conflict"
+        if isinstance(error, RowsConflictError):
+            made.conflict_count = error.count
+            made.conflicts = [_conflict(made, each) for each in error.conflicts]
+
+    def _publish(self, made: Submission) -> None:
+        fields = made.fields()
+
+        def data_of(signed_in: SignedIn) -> Any:
+            own = signed_in.session.id == made.caller.signed_in.session.id
+            return fields if own or signed_in.operator.name == made.owner else None
+
+        self._feed.publish("edit", data_of)
+
+
+def _by_key(
+    shown: dict[tuple[str, ...], list[Any]], names: tuple[str, ...], staged: Staged
+) -> Callable[[FoundRow], tuple[list[str] | None, list[Any] | None]]:
+    """Finds the cells of a stored row by the values of its key, which the grid may write
+    otherwise."""
+    places = [names.index(name) for name in staged.key_names]
+    if len(shown) == 1:
+        (only,) = shown
+        return lambda row: (list(only), shown[only])
+
+    def find(row: FoundRow) -> tuple[list[str] | None, list[Any] | None]:
+        wanted = tuple([_text(row.shown[place]) for place in places])
+        return (list(wanted), shown[wanted]) if wanted in shown else (None, None)
+
+    return find
+
+
+def _text(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _conflict(made: Submission, conflict: EditConflict) -> dict[str, Any]:
+    edit, staged = made.edits[conflict.edit], made.tab.staged
+    shape = staged.shape
+    assert shape is not None  # noqa: S101 - `change_of` has seen to it
+    now = conflict.now
+    theirs = None if now is None else named_cells(shape, now.shown, staged)
+    before = named_cells(shape, edit.before, staged) or {}
+    changed = edit.cells if edit.kind != "delete" else {}
+    names = [
+        name
+        for place, name in enumerate(shape.names)
+        if name in changed
+        or (
+            now is not None
+            and edit.image is not None
+            and not is_same(now.image[place], edit.image[place])
+        )
+    ]
+    columns = [
+        {
+            "name": name,
+            "before": before.get(name),
+            "theirs": None if theirs is None else theirs.get(name),
+            "yours": changed.get(name, before.get(name)),
+        }
+        for name in names
+    ]
+    return {
+        "id": edit.id,
+        "problem": conflict.problem,
+        "columns": msgspec.to_builtins(columns),
+        "theirs": msgspec.to_builtins(theirs),
+    }
