@@ -22,7 +22,7 @@ from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.joined_tables import OtherTables
 from tidegate.model.results import Column, Document, Truncation, UpstreamUse
-from tidegate.model.row_changes import ChangedRows, FoundRows
+from tidegate.model.row_changes import ChangedRows, EditConflict, FoundRows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, NewState, Statement
@@ -86,6 +86,32 @@ class SchemaChangedError(TidegateError):
             "The schema of the source changed while the statement was under way.",
             hint="Send the statement again.",
         )
+
+
+class RowsConflictError(TidegateError):
+    """Rows are not as the person saw them; nothing was changed. `conflicts` are some of `count`."""
+
+    def __init__(self, table: str, conflicts: tuple[EditConflict, ...], count: int) -> None:
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        found = {each.problem for each in conflicts}
+        said = [words for problem, words in _PROBLEMS.items() if problem in found]
+        super().__init__(
+            Code.ROWS_CONFLICT,
+            f"{rows} of {table} {' or '.join(said)}. Nothing was changed.",
+            details={
+                "count": count,
+                "rows": [{"edit": each.edit, "problem": each.problem} for each in conflicts],
+            },
+        )
+        self.conflicts = conflicts
+        self.count = count
+
+
+_PROBLEMS: dict[str, str] = {
+    "changed": "changed meanwhile",
+    "gone": "went meanwhile",
+    "exists": "came meanwhile under the same key",
+}
 
 
 class RowCollector(Protocol):

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from tidegate.engines.api import can_count, can_undo
 from tidegate.engines.common.row_images import too_many_rows
+from tidegate.engines.common.row_statements import forms_of
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.open_transactions import OpenTransaction
@@ -25,7 +26,6 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Statement
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
-from tidegate.sql.row_statements import forms_of
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""

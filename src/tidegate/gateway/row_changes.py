@@ -12,7 +12,8 @@ from typing import Any
 
 from msgspec import structs
 
-from tidegate.engines.api import EditingEngine, can_edit
+from tidegate.engines.api import EditingEngine, RowsConflictError, can_edit
+from tidegate.engines.common.row_statements import Script, forms_of, script_of
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError, masking_refused, table_refused
 from tidegate.gateway.changes import end_keeping, most_rows
@@ -33,6 +34,7 @@ from tidegate.model.row_changes import (
     ChangedRows,
     ChangeRows,
     DescribeEditing,
+    EditConflict,
     FoundRow,
     ReadImages,
     RowEdit,
@@ -44,11 +46,20 @@ from tidegate.policy.data_rules import verdict_of
 from tidegate.policy.quoted_rows import may_quote_others
 from tidegate.sql.dialects import DIALECTS
 from tidegate.sql.quoting import qualified
-from tidegate.sql.row_statements import forms_of, script_of
 
 TRIAL_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a trial may take: it must not hold up other callers."""
 _MOST_CHARS = 200
+
+
+def write_script(change: ChangeRows, dialect: str) -> Script:
+    """A change as statements, as a person is shown it. Pure."""
+    return script_of(change, dialect)
+
+
+def conflicts_of(error: TidegateError) -> tuple[tuple[EditConflict, ...], int]:
+    """Some of the edits whose rows are not as the person saw them, and how many there are."""
+    return (error.conflicts, error.count) if isinstance(error, RowsConflictError) else ((), 0)
 
 
 async def decide_rows(ctx: CallContext) -> None:
@@ -76,7 +87,7 @@ async def decide_rows(ctx: CallContext) -> None:
         await _decide(ctx, request)
     ctx.text_judgement = ctx.judgement
     if isinstance(request, ChangeRows):
-        script = await compute(request.table, script_of, request, source.dialect)
+        script = await compute(request.table, write_script, request, source.dialect)
         ctx.call = structs.replace(ctx.call, request=structs.replace(request, text=script.text))
     bind_caller(ctx)
 

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ImageColumn, Problem, Row
 from tidegate.model.replies import RecordedPayload
 from tidegate.model.requests import EngineRequest, metadata
@@ -86,37 +85,13 @@ class RowEdit(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EditConflict(msgspec.Struct, frozen=True):
-    """An edit, by its place, whose row is not as the person saw it; `now` is None if it is gone."""
+    """An edit, by its place, whose row is not as the person saw it; `now` is None if it is gone.
+    `differs` are the places of the columns that changed."""
 
     edit: int
     problem: Problem
     now: FoundRow | None = None
-
-
-class RowsConflictError(TidegateError):
-    """Rows are not as the person saw them; nothing was changed. `conflicts` are some of `count`."""
-
-    def __init__(self, table: str, conflicts: tuple[EditConflict, ...], count: int) -> None:
-        rows = "1 row" if count == 1 else f"{count:,} rows"
-        found = {each.problem for each in conflicts}
-        said = [words for problem, words in _PROBLEMS.items() if problem in found]
-        super().__init__(
-            Code.ROWS_CONFLICT,
-            f"{rows} of {table} {' or '.join(said)}. Nothing was changed.",
-            details={
-                "count": count,
-                "rows": [{"edit": each.edit, "problem": each.problem} for each in conflicts],
-            },
-        )
-        self.conflicts = conflicts
-        self.count = count
-
-
-_PROBLEMS: dict[Problem, str] = {
-    "changed": "changed meanwhile",
-    "gone": "went meanwhile",
-    "exists": "came meanwhile under the same key",
-}
+    differs: tuple[int, ...] = ()
 
 
 class RowRequest(EngineRequest, frozen=True, kw_only=True):

@@ -5,9 +5,10 @@ import pytest
 from support.audit_records import records
 from support.row_edits import Editor
 from support.undo_shops import AGENT, READER, Shop, gate_of
+from tidegate.engines.api import RowsConflictError
 from tidegate.errors import Code
 from tidegate.model.requests import SearchHistory
-from tidegate.model.row_changes import DEFAULT, RowsConflictError
+from tidegate.model.row_changes import DEFAULT
 
 
 async def test_rows_are_added_changed_and_deleted_as_one_change(shop: Shop) -> None:

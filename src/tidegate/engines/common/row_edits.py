@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tidegate.engines.common.row_images import MOST_CONFLICTS, problem_of
+from tidegate.engines.api import RowsConflictError
+from tidegate.engines.common.row_images import MOST_CONFLICTS, is_same, problem_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import Row
 from tidegate.model.decisions import Permit
@@ -18,7 +19,6 @@ from tidegate.model.row_changes import (
     FoundRow,
     ReadImages,
     RowEdit,
-    RowsConflictError,
     TableShape,
 )
 
@@ -145,7 +145,8 @@ def check_rows(
         now = there.get(place)
         problem = problem_of(edit.before, None if now is None else now.image)
         if problem is not None:
-            conflicts.append(EditConflict(place, problem, now))
+            differs = () if now is None else _differing(edit.before, now.image)
+            conflicts.append(EditConflict(place, problem, now, differs))
         if edit.values is None or rekeys(change.shape, edit):
             freed.add(change.shape.key_of(edit.before))
     for place, now in taken.items():
@@ -156,6 +157,11 @@ def check_rows(
         raise RowsConflictError(
             change.table, tuple(conflicts[:MOST_CONFLICTS]), len({each.edit for each in conflicts})
         )
+
+
+def _differing(one: Row, other: Row) -> tuple[int, ...]:
+    pairs = enumerate(zip(one, other, strict=True))
+    return tuple([place for place, (was, now) in pairs if not is_same(was, now)])
 
 
 def not_written(table: str) -> TidegateError:

@@ -23,6 +23,7 @@ from tidegate.engines.common.row_edits import (
     old_keys,
 )
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.row_statements import forms_of
 from tidegate.engines.sqlite.apsw_types import ApswConnection
 from tidegate.engines.sqlite.changes import ChangeCapture, reversibility
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
@@ -41,7 +42,6 @@ from tidegate.model.row_changes import (
     TableShape,
 )
 from tidegate.sql.dialects import find
-from tidegate.sql.row_statements import forms_of
 
 _quote = find("sqlite").quote
 _SHAPE = "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE"

@@ -17,8 +17,8 @@ import msgspec
 from msgspec import Meta, structs
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
-from tidegate.engines.common.row_images import is_same
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway.row_changes import conflicts_of, write_script
 from tidegate.identity.operators import SignedIn
 from tidegate.judging_thread import compute
 from tidegate.model.cancellation import Cancellation
@@ -27,7 +27,6 @@ from tidegate.model.row_changes import (
     ChangeRows,
     EditConflict,
     FoundRow,
-    RowsConflictError,
 )
 from tidegate.products.console.advice import advice
 from tidegate.products.console.awaited_answers import await_answer
@@ -45,7 +44,6 @@ from tidegate.products.console.staged_edits import (
     named_cells,
 )
 from tidegate.sql.highlighting import highlight
-from tidegate.sql.row_statements import script_of
 
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
 _CONFLICTS = frozenset({Code.ROWS_CONFLICT})
@@ -146,7 +144,7 @@ class Submissions:
         found = await self._edits.load(id, caller)
         change, _ = change_of(found.staged, self._calls.row_limits(1))
         dialect = found.source.dialect
-        script = await compute(change.table, script_of, change, dialect)
+        script = await compute(change.table, write_script, change, dialect)
         spans = None
         if len(script.text) <= _MOST_COLORED:
             parts = list(await compute(script.text, highlight, script.text, dialect))
@@ -292,9 +290,8 @@ class Submissions:
             made.state = "unknown"
         elif error.code in _CONFLICTS:
             made.state = "conflict"
-        if isinstance(error, RowsConflictError):
-            made.conflict_count = error.count
-            made.conflicts = [_conflict(made, each) for each in error.conflicts]
+        conflicts, made.conflict_count = conflicts_of(error)
+        made.conflicts = [_conflict(made, each) for each in conflicts]
 
     def _publish(self, made: Submission) -> None:
         fields = made.fields()
@@ -338,12 +335,7 @@ def _conflict(made: Submission, conflict: EditConflict) -> dict[str, Any]:
     names = [
         name
         for place, name in enumerate(shape.names)
-        if name in changed
-        or (
-            now is not None
-            and edit.image is not None
-            and not is_same(now.image[place], edit.image[place])
-        )
+        if name in changed or place in conflict.differs
     ]
     columns = [
         {
