@@ -32,11 +32,7 @@ APPLICATION_ID = 0x54474442
 _UNRELEASED_ID = 0x54474154
 """The mark of files that were made before the first release: `TGAT`."""
 
-<<<<<<< HEAD
 NEWEST = 4
-=======
-NEWEST = 4
->>>>>>> 15bd9b42 (store: staged edits of rows)
 """The number of the last script, so that a start needs no look into the directory."""
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
