@@ -18,12 +18,10 @@ SOURCES = ROOT / "src"
 SMALL = 40
 
 REASONS = {
-    "tidegate.policy.quoted_rows": "a judgement is pure, and its one user asks the database",
     "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
     "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
     "tidegate.serve.log": "the form of a line of the log; its one user is a command",
     "tidegate.sql.masking.view_definition": "reads a definition; its one user is large",
-    "tidegate.store.secret_file": "reads and makes a file; its one user puts parts together",
 }
 """Modules with one user, and why each is not a part of it."""
 
