@@ -67,13 +67,13 @@ class OpenQuery(Request, frozen=True):
 
 class OpenView(Request, frozen=True):
     """Open a tab that shows something of a source; the same view again is the same tab, except for
-    a terminal."""
+    a terminal and a table by form."""
 
     kind: ClassVar[str] = "window"
     judgement: ClassVar[Judgement | None] = WINDOWS
     spans_sources: ClassVar[bool] = True
 
-    view: Literal["erDiagram", "serverDashboard", "terminal"]
+    view: Literal["createTable", "erDiagram", "serverDashboard", "terminal"]
     title: str
     table: str | None = None
     database: str | None = None

@@ -21,7 +21,7 @@ from tidegate.products.console.console import Answer
 from tidegate.products.console.data_calls import Caller, DataCalls, Place, decode
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.sign_in import actor_of
-from tidegate.products.console.tabs import DataTabs, NewTab
+from tidegate.products.console.tabs import DataTabs, NewTab, Written
 from tidegate.store.saved_queries import Audience, QueryContent, QueryParameter, QueryVersion
 from tidegate.workspace.query_requests import (
     AddQuery,
@@ -248,6 +248,9 @@ class QueryRoutes:
             title=entry.query.name,
         )
         tab = await self._tabs.open(place, caller)
+        if version.content.chart:
+            chart = msgspec.json.decode(version.content.chart)
+            _, tab = await self._tabs.write(tab["id"], Written(tab["version"], chart=chart), caller)
         await self._keep(tab["id"], id, version.version, caller)
         return json_response(200, {"tab": tab, "query": text_fields(found)})
 

@@ -44,6 +44,7 @@ SHOW_S = 5.0
 """How often it is saved that a page is open."""
 MOST_TITLE = 200
 _TITLES = {
+    "createTable": "Form of {name}",
     "erDiagram": "Diagram of {name}",
     "serverDashboard": "Server of {name}",
     "terminal": "Terminal",
@@ -54,7 +55,7 @@ _TITLES = {
 class NewTab(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The body of `tabs`: what to open."""
 
-    kind: Literal["query", "table", "erDiagram", "serverDashboard", "terminal"]
+    kind: Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
     table: str = ""
     text: Annotated[str, Meta(max_length=MOST_TEXT)] = ""
     title: Annotated[str, Meta(max_length=MOST_TITLE)] = ""
@@ -120,7 +121,7 @@ class DataTabs:
         if kind == "query" or kind == "table":
             raise TypeError(kind)
         table, database, schema = None, body.database, body.schema
-        if kind == "erDiagram":
+        if kind in ("createTable", "erDiagram"):
             if body.table:
                 found, catalog = await self._calls.table(caller, body, body.table)
                 table, schema = found.name, found.schema
@@ -129,6 +130,8 @@ class DataTabs:
                 schema = catalog.default_schema if schema is None else schema
             database = catalog.database
         title = body.title or _TITLES[kind].format(name=table or schema or body.source)
+        if kind == "createTable" and not table:
+            title = body.title or "New table"
         request = OpenView(kind, title, table, database, schema)
         tab, _ = await self._calls.ask(caller, request, body.source, Tab)
         return tab

@@ -96,6 +96,7 @@ def test_tables_and_values_have_menus_by_keys_and_by_the_mouse(
             "Show the rows",
             "Show the structure",
             "Show the DDL",
+            "Change it by a form",
             "Show the diagram",
             "New query here",
             "Copy the name",

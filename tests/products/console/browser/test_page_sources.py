@@ -18,7 +18,7 @@ LAZY = {
     *("activity.js", "access.js", "data.js", "find_text.js", "now.js"),
     *("diagram.js", "diagram_choose.js", "diagram_export.js", "diagram_panel.js"),
     *("diagram_worker.js", "diagram_fit.js"),
-    *("saved_form.js", "saved_list.js", "saved_versions.js"),
+    *("saved_form.js", "saved_list.js", "saved_versions.js", "table_form.js"),
 }
 VENDORED = {"dagre.esm.js", "dagre.esm.d.ts", "dagre.LICENSE.txt"}
 DIAGRAM_BYTES = 35 * 1024
@@ -121,5 +121,6 @@ def test_every_module_is_reached() -> None:
         "data_contract.js",
         "diagram_contract.js",
         "query_contract.js",
+        "form_contract.js",
         "saved_contract.js",
     }

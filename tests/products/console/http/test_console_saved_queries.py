@@ -21,6 +21,13 @@ from tidegate.products.console.query_routes import QueryRoutes
 
 OK, DONE, CHANGED, NOT_THERE, NO_ROLE, REFUSED = 200, 204, 409, 404, 403, 400
 TEXT = "SELECT id FROM orders WHERE total >= :least"
+CHART = {
+    "mark": "bar",
+    "encoding": {
+        "x": {"field": "id", "type": "quantitative"},
+        "y": {"field": "total", "type": "quantitative"},
+    },
+}
 UNKNOWN = {"error": "query.unknown", "message": "There is no such query."}
 
 
@@ -173,9 +180,14 @@ def test_a_query_is_opened_unrun_and_runs_with_the_rights_of_its_reader(place: D
     assert (run["state"], run["code"]) == ("failed", "policy.scope")
     with closing(sqlite3.connect(place.directory / "lite.db")) as connection:
         assert connection.execute("SELECT count(*) FROM keyless").fetchone() == (60,)
+    body = {"version": 1, "text": "SELECT 1", "chart": CHART}
+    answer(ada.post(f"queries/{id}", body))
+    answer(ada.post(f"queries/{id}/open", {}))
+    (mine,) = [each for each in answer(ada.get("data/tabs"))["tabs"] if each["title"] == "a change"]
+    assert (mine["text"], mine["chart"]) == ("SELECT 1", CHART)
     # A tab of another is not marked.
     assert ada.post(f"queries/{id}/attach", {"tab": tab["id"], "version": 1}).status_code == DONE
-    assert answer(ada.get("queries"))["tabs"] == {}
+    assert tab["id"] not in answer(ada.get("queries"))["tabs"]
 
 
 @pytest.mark.parametrize("source", ["lite", "duck"])

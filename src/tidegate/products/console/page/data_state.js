@@ -176,7 +176,7 @@ class DataState {
   }
 
   /** Change a tab; false when another page has changed it meanwhile, and its state is shown now.
-   * @param {string} id @param {{ text?: string, title?: string, position?: number }} changes */
+   * @param {string} id @param {{ text?: string, title?: string, position?: number, chart?: Record<string, unknown> | null }} changes */
   async write(id, changes) {
     const known = this.tabs.peek().find((each) => each.id === id);
     if (!known) return false;

@@ -7,7 +7,7 @@ import { newQuery } from "./data_tabs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { perSession, say } from "./state.js";
+import { listen, perSession, say } from "./state.js";
 import { tableState } from "./table_state.js";
 import { colorClass, isolated, number, prose, visible } from "./text.js";
 
@@ -27,6 +27,7 @@ export function dataTree(onOpened) {
   const searching = computed(() => typed.value.trim() !== "");
   const rows = computed(() => (searching.value ? held.matches : held.rows));
   openOnlySource(held);
+  onEnd(listen("names", () => held.refresh()));
   const tree = new Tree(rows, held, onOpened, () => searching.peek());
   const search = h("input", {
     type: "search", id: "tree-search", placeholder: "Search all tables", spellcheck: "false", autocomplete: "off",
@@ -215,13 +216,14 @@ class Tree {
     const place = row.kind === "source" ? { source: row.source.name, database: null, schema: null } : row.place;
     const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => say("Copied")) };
     const query = { label: "New query here", run: () => newQuery(place.source, place) };
+    const form = { label: "New table by a form", run: () => void data.openView("createTable", place) };
     const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;
     const diagram = { label: "Show the diagram", run: () => void data.openView("erDiagram", place, ofTable) };
     if (row.kind === "source" || row.kind === "schema") {
       const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
       const refresh = { label: "Read the names again", run: () => this.#names.refresh() };
       const may = row.kind === "schema" || row.source.may.read;
-      return { label: name, items: may ? [open, query, diagram, refresh, null, copy] : [copy], at };
+      return { label: name, items: may ? [open, query, form, diagram, refresh, null, copy] : [copy], at };
     }
     /** @param {"rows" | "structure" | "ddl"} view */
     const show = (view) => () => void data.openTable(row.place, row.table).then((tab) => {
@@ -232,7 +234,8 @@ class Tree {
     });
     return { label: name, at, items: [
       { label: "Show the rows", run: show("rows") }, { label: "Show the structure", run: show("structure") },
-      { label: "Show the DDL", run: show("ddl") }, diagram, query, null, copy,
+      { label: "Show the DDL", run: show("ddl") },
+      { label: "Change it by a form", run: () => void data.openView("createTable", row.place, row.table) }, diagram, query, null, copy,
     ] };
   }
 

@@ -9,6 +9,7 @@ import { prose } from "./text.js";
 /** @typedef {(tab: TabSignal) => HTMLElement} View */
 
 const VIEWS = /** @type {Partial<Record<string, [string, () => Promise<View>]>>} */ ({
+  createTable: ["table_form.js", async () => (await import("./table_form.js")).tableFormTab],
   erDiagram: ["diagram.js", async () => (await import("./diagram.js")).diagramTab],
 });
 

@@ -13,11 +13,12 @@ import { visible } from "./text.js";
 
 const KINDS = /** @type {const} */ ([
   ["erDiagram", "Diagram: the tables of a schema and their keys"],
+  ["createTable", "New table, by a form"],
 ]);
 
 export function newTabButton() {
   return h("div", { class: "new-query" }, h("button", {
-    class: "small", title: "New tab: diagram and others", "aria-label": "New tab of another kind", onclick: () => void newTab(),
+    class: "small", title: "New tab: diagram, table by form", "aria-label": "New tab of another kind", onclick: () => void newTab(),
   }, icon("diagram")));
 }
 
@@ -30,7 +31,7 @@ export async function newTab() {
   const [body, stop] = root(() => {
     effect(() => {
       const name = source.value;
-      if (!name || kind.value !== "erDiagram") return;
+      if (!name) return;
       schemas.value = [];
       get(`data/schemas?${query({ source: name })}`).then((found) => {
         if (source.peek() !== name) return;
@@ -45,10 +46,10 @@ export async function newTab() {
       h("label", { for: "tab-on" }, "Source"),
       h("select", { id: "tab-on", onchange: (/** @type {Event} */ event) => (source.value = valueOf(event)) },
         data.sources.peek().filter(({ may }) => may.read).map(({ name }) => h("option", { value: name, selected: name === source.peek() }, visible(name)))),
-      () => (kind.value !== "erDiagram" ? null : [
+      () => [
         h("label", { for: "tab-schema" }, "Schema"),
         h("select", { id: "tab-schema" }, schemas.value.map(({ name, current, tables }) => h("option", { value: name, selected: current },
-          visible(name), tables === null ? "" : ` (${tables})`)))]),
+          visible(name), tables === null ? "" : ` (${tables})`)))],
       () => (error.value ? h("p", { class: "error", role: "alert" }, error.value) : null),
     ];
   });

@@ -1,6 +1,7 @@
 /** The saved query that a query tab holds: what was changed in it since, saving, and its link. */
 
 import { ApiError, errorText, get, post } from "./api.js";
+import { data } from "./data_state.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { queryLink } from "./links.js";
@@ -31,8 +32,6 @@ async function contentOf(id, version) {
 export class TabSaved {
   /** What the tab's text began with. */
   base = signal(/** @type {QueryContent | null} */ (null));
-  /** The chart that is saved with the text. */
-  chart = signal(/** @type {Record<string, unknown> | null} */ (null));
   problem = signal("");
   found;
   #id;
@@ -68,7 +67,6 @@ export class TabSaved {
   /** @param {QueryContent | null} content */
   #setBase(content) {
     this.base.value = content;
-    this.chart.value = content?.chart ?? null;
   }
 
   /** @param {string} name @returns {QueryParameter | undefined} */
@@ -95,7 +93,7 @@ export class TabSaved {
     const known = this.base.peek()?.parameters ?? [];
     const parameters = this.#names().map((name) => known.find((each) => each.name === name) ??
       { name, type: "text", description: "", default: null });
-    return { text: this.#editor.text.peek(), parameters, chart: this.chart.peek() };
+    return { text: this.#editor.text.peek(), parameters, chart: this.#tab.peek().chart ?? null };
   }
 
   /** @param {() => Promise<void>} work */
@@ -219,6 +217,7 @@ export class TabSaved {
       const { length } = this.#editor.text.peek();
       if (takes) this.#editor.replace({ from: 0, to: length }, plain(now.content.text), { from: 0, to: 0 });
       this.#setBase(now.content);
+      await data.write(this.#id, { chart: now.content.chart });
       await saved.attach(this.#id, now);
     });
   }
@@ -233,6 +232,7 @@ export class TabSaved {
       const now = await post(`${queryPath(query.id)}/restore`, chosen);
       const { length } = this.#editor.text.peek();
       this.#editor.replace({ from: 0, to: length }, plain(now.content.text), { from: 0, to: 0 });
+      await data.write(this.#id, { chart: now.content.chart });
       await this.#saved(now);
     });
   }

@@ -174,6 +174,7 @@ export function tablePage(tab) {
     }) },
     { label: `Copy the link of ${page.table}`, keys: "Alt L", run: () => void copyLink(page.link) },
     { label: "Read the rows again", run: () => page.ask() },
+    { label: `Change ${page.table} by a form`, run: () => void data.openView("createTable", page.place, page.table) },
     { label: "Count the rows", run: () => void page.countRows() },
     { label: `New query on ${page.place.source} beside ${page.table}`, run: () => newQuery(page.place.source, page.place) },
   ] : []));

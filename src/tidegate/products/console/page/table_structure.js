@@ -37,6 +37,8 @@ function tableLink(place, end) {
 /** @param {TableFacts} facts @param {Place} place */
 export function structureView(facts, place) {
   return h("div", { class: "structure" },
+    facts.kind === "table" ? h("button", { class: "small", onclick: () => void data.openView("createTable", { ...place, schema: facts.schema ?? place.schema }, facts.name) },
+      icon("column"), "Change by a form") : null,
     part("Columns", ["Name", "Type", "Key", "May be NULL", "Default", "Comment"], facts.columns.map((column) => [
       [isolated(column.name), column.masked ? h("span", { class: "tag" }, icon("mask"), " masked") : null],
       [h("code", {}, h("bdi", {}, visible(column.type))), column.type_definition
