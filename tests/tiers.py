@@ -59,7 +59,8 @@ WHOLE = {
         f"products/console/browser/test_{name}.py"
         for name in (
             "access", "activity", "data", "data_grid", "hostile_names", "looks", "now",
-            "query_editor", "query_runs", "real_console", "real_data", "real_query", "signing_in",
+            "query_editor", "query_runs", "real_console", "real_data", "real_query",
+            "saved_queries", "signing_in", "table_form",
         )
     ),
     "commands and servers that are started again for each case": (

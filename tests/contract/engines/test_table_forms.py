@@ -302,3 +302,6 @@ async def test_what_the_dialect_cannot_do_is_said_with_the_reason_and_nothing_is
             ),
         )
         assert place.writer.alter(table, swapped).lacks
+        gone = (structs.replace(form.columns[1], name="word", was="no more"), *form.columns[2:])
+        plan = place.writer.alter(table, structs.replace(form, columns=(form.columns[0], *gone)))
+        assert "The table has no column no more any more." in plan.lacks

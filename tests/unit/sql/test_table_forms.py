@@ -112,6 +112,15 @@ def test_names_and_values_stay_in_their_quotes() -> None:
         assert "DROP" not in rest.replace("'x\"; DROP TABLE t; --''", "")
 
 
+def test_a_column_of_sqlite_without_a_type_is_left_as_it_is() -> None:
+    table = Table("main", "t", "table", (ColumnInfo("a", ""), ColumnInfo("b", "TEXT")))
+    form = writer("sqlite").read(table)
+    wanted = structs.replace(form, columns=(form.columns[0],))
+    plan = writer("sqlite").alter(table, wanted)
+    assert [each.text for each in plan.steps] == ['ALTER TABLE "main"."t" DROP COLUMN "b"']
+    assert writer("sqlite").create(wanted).steps[0].text == 'CREATE TABLE "main"."t" (\n  "a"\n)'
+
+
 def test_only_the_engine_of_a_dialect_has_forms() -> None:
     assert writer_of("sqlite", "sqlite") is not None
     assert writer_of("jdbc", "postgres") is None

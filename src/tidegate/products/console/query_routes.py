@@ -15,6 +15,7 @@ from msgspec import Meta
 from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response, read_json
 from tidegate.errors import Code
 from tidegate.identity.operators import SignedIn
+from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
 from tidegate.policy.verdict import is_visible
 from tidegate.products.console.console import Answer
@@ -42,6 +43,8 @@ from tidegate.workspace.saved_queries import MOST_TEXT, SavedQueries
 BODY_LIMIT = 1_000_000
 """Bytes of a body with a text, each character of which may be written with six."""
 
+Check = Callable[[Actor, Source], bool]
+"""Whether a caller may read a query on one of his sources."""
 Text = Annotated[str, Meta(max_length=MOST_TEXT)]
 
 
@@ -202,9 +205,10 @@ class QueryRoutes:
         self, request: HttpRequest, signed_in: SignedIn, wanted: ChangeQuery, tool: str
     ) -> HttpResponse:
         caller = _caller(request, signed_in)
+        read_before = await self._saved.readers_check(wanted.id)
         done, _ = await self._calls.ask(caller, wanted, None, WrittenQuery, tool=tool)
         if done.written:
-            await self._tell(done.found.entry)
+            await self._tell(done.found.entry, read_before)
             return json_response(200, text_fields(done.found))
         return json_response(
             409,
@@ -224,7 +228,7 @@ class QueryRoutes:
         check = await self._saved.readers_check(id)
         wanted = RemoveQuery(id, body.version)
         await self._calls.ask(caller, wanted, None, RemovedQuery, tool="remove_query")
-        await self._publish({"id": entry.query.id, "gone": True}, check)
+        await self._publish(entry.query.id, None, check)
         return HttpResponse(204)
 
     async def _open(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
@@ -271,20 +275,25 @@ class QueryRoutes:
         await self._saved.note_run(actor_of(signed_in), id, body.version, sources)
         return HttpResponse(204)
 
-    async def _tell(self, entry: QueryEntry) -> None:
-        """Tell the open pages of those who may read a query that it was changed."""
-        check = await self._saved.readers_check(entry.query.id)
-        await self._publish({"id": entry.query.id, "gone": False}, check)
+    async def _tell(self, entry: QueryEntry, read_before: Check | None = None) -> None:
+        """Tell the open pages of those who may read a query that it was changed, and of those who
+        may no more that it is gone."""
+        id = entry.query.id
+        await self._publish(id, await self._saved.readers_check(id), read_before)
 
-    async def _publish(self, data: dict[str, Any], check: Callable[..., bool]) -> None:
+    async def _publish(self, id: str, reads: Check | None, read_before: Check | None) -> None:
         sources = await asyncio.to_thread(self._sources)
 
+        def passes(signed_in: SignedIn, check: Check | None) -> bool:
+            found = ((actor_of(signed_in, each.name), each) for each in sources)
+            return check is not None and any(
+                is_visible(actor, source) and check(actor, source) for actor, source in found
+            )
+
         def data_of(signed_in: SignedIn) -> Any:
-            for source in sources:
-                actor = actor_of(signed_in, source.name)
-                if is_visible(actor, source) and check(actor, source):
-                    return data
-            return None
+            if passes(signed_in, reads):
+                return {"id": id, "gone": False}
+            return {"id": id, "gone": True} if passes(signed_in, read_before) else None
 
         self._feed.publish("query", data_of)
 

@@ -15,15 +15,19 @@ from tidegate.model.requests import Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.products.console.data_calls import Caller, DataCalls, Place
-from tidegate.sql.table_forms.model import Step, TableForm
+from tidegate.sql.table_forms.model import Plan, Step, TableForm
 from tidegate.sql.table_forms.writer import TableWriter, writer_of
+
+_STALE = "The table was changed since this form was opened."
 
 
 class Planned(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The body of `form-plan`: a form, and the table that it changes; empty for a new one."""
+    """The body of `form-plan`: a form, and the table that it changes with the form that this had
+    when it was opened; without these a new one."""
 
     form: TableForm
     table: str = ""
+    was: TableForm | None = None
 
 
 class TableForms:
@@ -62,15 +66,19 @@ class TableForms:
     async def plan(self, body: Planned, caller: Caller) -> dict[str, Any]:
         """The statements of a form, with what the gate would say to each. Raises: as `form`."""
         writer = _writer(self._calls.source(caller, body.source))
+        stale = False
         if body.table:
             table, _ = await self._calls.table(caller, body, body.table)
-            plan = writer.alter(table, body.form)
+            # What another has added since would be dropped by a form that does not know of it.
+            stale = writer.read(table) != body.was
+            plan = Plan(lacks=(_STALE,)) if stale else writer.alter(table, body.form)
         else:
             plan = writer.create(body.form)
         return {
             "steps": [await self._step(each, body, caller) for each in plan.steps],
             "lacks": list(plan.lacks),
             "stays": plan.stays,
+            "stale": stale,
         }
 
     async def _step(self, step: Step, place: Place, caller: Caller) -> dict[str, Any]:

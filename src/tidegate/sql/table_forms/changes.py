@@ -121,7 +121,7 @@ def faults_of(form: TableForm) -> Iterator[str]:
         elif count > 1:
             yield f"Two columns are called {name}."
     for each in form.columns:
-        if not each.type.strip():
+        if not each.type.strip() and not each.was:  # SQLite has columns without one
             yield f"The column {each.name} has no type."
     named = [
         *(("primary key", form.primary_key),),

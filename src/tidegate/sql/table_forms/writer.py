@@ -143,7 +143,7 @@ class TableWriter:
         if lacks:
             return Plan(lacks=tuple(dict.fromkeys(lacks)))
         lines = [self.column(each, form) for each in form.columns]
-        if form.primary_key and not self.has_inline_key(form):
+        if form.primary_key:
             lines.append(f"PRIMARY KEY ({self.names(form.primary_key)})")
         lines += [self.key(each) for each in form.foreign_keys]
         if self.inline_indexes:
@@ -179,13 +179,10 @@ class TableWriter:
             if index.fixed:
                 yield f"The index {index.name} cannot be made by a form."
 
-    def has_inline_key(self, form: TableForm) -> bool:
-        """Whether the primary key is in the definition of its column."""
-        return False
-
     def column(self, column: ColumnForm, form: TableForm) -> str:
         """The definition of a column."""
-        parts = [self.name(column.name), column.type.strip()]
+        kind = column.type.strip()
+        parts = [self.name(column.name), *([kind] if kind else [])]
         if column.identity:
             parts.append(self.identity_words)
         if not column.nullable:
@@ -247,7 +244,8 @@ class TableWriter:
     # From one form to another
 
     def alter(self, table: Table, form: TableForm) -> Plan:
-        """The statements that make the table as the form has it."""
+        """The statements that make the table as the form has it. A form that was made of an older
+        table would drop what was added since: its caller sees to that."""
         changes = changes_of(self.read(table), form)
         lacks = [
             *faults_of(form),
@@ -312,6 +310,9 @@ def _impossible(changes: Changes) -> Iterator[str]:
     if changes.old.schema != changes.new.schema:
         yield "A table stays in its schema."
     before = {each.name for each in changes.old.columns}
+    for each in changes.added:
+        if each.was:
+            yield f"The table has no column {each.was} any more."
     for was, name in changes.renamed:
         if name in before:
             yield f"{was} cannot become {name} while a column of that name is there."

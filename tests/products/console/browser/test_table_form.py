@@ -103,6 +103,16 @@ def test_a_table_is_made_and_changed_by_a_form(place: Desk, open_window: Any) ->
     with closing(sqlite3.connect(place.directory / "lite.db")) as shop:
         columns = [each[1] for each in shop.execute("PRAGMA table_info(gifts)")]
     assert columns == ["id", "mass", "customer", "note"]
+    # What another adds meanwhile is not dropped by a form that does not know of it.
+    with closing(sqlite3.connect(place.directory / "lite.db")) as shop, shop:
+        shop.execute("ALTER TABLE gifts ADD COLUMN theirs")
+    fill(page, "Name of column 2", "heft")
+    expect(front(page).locator(".form-plan")).to_contain_text("changed since this form was opened")
+    assert violations(page) == []
+    key_to(page, "Read the table again, and drop what was typed")
+    page.keyboard.press("Enter")
+    expect(front(page).get_by_label("Name of column 5")).to_have_value("theirs")
+    expect(front(page).get_by_label("Name of column 2")).to_have_value("mass")
     # One who may not change the source sees what the form would do, and may not.
     other = sign_in(open_window(viewport=PHONE), place, "vera")
     go_to(other, "#/data?source=lite&schema=main&table=gifts&view=structure")

@@ -28,7 +28,6 @@ CHART = {
         "y": {"field": "total", "type": "quantitative"},
     },
 }
-UNKNOWN = {"error": "query.unknown", "message": "There is no such query."}
 
 
 class Row(NamedTuple):
@@ -113,6 +112,7 @@ def test_one_without_a_right_to_the_source_learns_nothing_and_its_owner_may_all(
 
 def test_a_text_is_its_owner_s_until_it_is_shared_with_a_role(place: Desk) -> None:
     ada, vera, pru, lee = (place.visitor(name) for name in ("ada", "vera", "pru", "lee"))
+    stream = Stream(pru)
     query = save(vera, "of vera", description="each Monday")
     for other in (ada, pru, lee):
         assert "of vera" not in listed(other)
@@ -129,6 +129,7 @@ def test_a_text_is_its_owner_s_until_it_is_shared_with_a_role(place: Desk) -> No
     assert answer(changed)["owner"] == "vera"
     answer(vera.post(f"queries/{query['id']}", {"version": 3, "shared_with": ""}))
     assert "renamed" not in listed(ada)
+    wait_until(lambda: {"id": query["id"], "gone": True} in stream.of("query"), "the end")
     assert "renamed" in listed(vera)
 
 

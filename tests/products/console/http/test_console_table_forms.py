@@ -23,8 +23,8 @@ def form_of(visitor: Visitor, source: str, table: str = "") -> Any:
     return answer(visitor.get(f"data/form?source={source}&table={table}"))
 
 
-def plan_of(visitor: Visitor, source: str, form: Any, table: str = "") -> Any:
-    body = {"source": source, "form": form, "table": table}
+def plan_of(visitor: Visitor, source: str, form: Any, table: str = "", was: Any = None) -> Any:
+    body = {"source": source, "form": form, "table": table, "was": was}
     return answer(visitor.post("data/form-plan", body))
 
 
@@ -61,16 +61,20 @@ def test_a_table_is_made_and_changed_by_the_statements_of_its_form(
     assert (refused["state"], refused["code"]) == ("failed", "policy.scope")
     (made,) = run_all(ada, source, plan)
     assert made["state"] == "done", made["message"]
-    form = form_of(ada, source, "made here")["form"]
+    was, form = (form_of(ada, source, "made here")["form"] for _ in range(2))
     assert [each["name"] for each in form["columns"]] == ["id", "size"]
     form["columns"][1]["name"] = "weight"
     form["columns"].append({"name": "word", "type": "TEXT"})
-    plan = plan_of(ada, source, form, "made here")
+    plan = plan_of(ada, source, form, "made here", was)
     assert bool(plan["stays"]) == (len(plan["steps"]) > 1)
     assert {each["state"] for each in run_all(ada, source, plan)} == {"done"}
     found = form_of(ada, source, "made here")["form"]
     assert [each["name"] for each in found["columns"]] == ["id", "weight", "word"]
-    assert plan_of(ada, source, found, "made here")["steps"] == []
+    assert plan_of(ada, source, found, "made here", found)["steps"] == []
+    # A form of the table before would drop what another has added since.
+    for before in (was, None):
+        late = plan_of(ada, source, was, "made here", before)
+        assert (late["stale"], late["steps"], len(late["lacks"])) == (True, [], 1)
 
 
 def test_what_has_no_form_is_said(place: Desk) -> None:
@@ -81,8 +85,9 @@ def test_what_has_no_form_is_said(place: Desk) -> None:
     assert missing.status_code == 404
     form = form_of(ada, "lite", "orders")
     assert form["lacks"]["column.type"].startswith("SQLite")
+    was = form_of(ada, "lite", "orders")["form"]
     form["form"]["columns"][3]["type"] = "TEXT"
-    plan = plan_of(ada, "lite", form["form"], "orders")
+    plan = plan_of(ada, "lite", form["form"], "orders", was)
     assert (plan["steps"], len(plan["lacks"])) == ([], 1)
     two = {
         **form["form"],

@@ -19,7 +19,7 @@
  * @typedef {{
  *   text: string, warnings: string[], effect: string, verdict: "allow" | "ask" | "deny",
  *   why: string }} FormStep
- * @typedef {{ steps: FormStep[], lacks: string[], stays: string }} FormPlan
+ * @typedef {{ steps: FormStep[], lacks: string[], stays: string, stale: boolean }} FormPlan
  */
 
 export {};

@@ -38,6 +38,8 @@ class TableFormTab {
   #done = signal("");
   /** @type {TableForm} */
   #form = { name: "", schema: "", columns: [], primary_key: [], foreign_keys: [], indexes: [], comment: "" };
+  /** The form that the table had when this one was opened. @type {TableForm | null} */
+  #was = null;
   #tab;
   #place;
   #ended = new AbortController();
@@ -88,7 +90,9 @@ class TableFormTab {
     const { table, text } = this.#tab.peek();
     try {
       const facts = /** @type {FormFacts} */ (await get(`data/form?${query({ ...this.#place, table })}`, this.#ended.signal));
-      this.#form = (!fresh && read(text)) || structuredClone(facts.form);
+      const typed = fresh ? null : read(text);
+      this.#form = typed?.form ?? structuredClone(facts.form);
+      this.#was = this.#isNew ? null : typed?.was ?? facts.form;
       if (this.#isNew && !this.#form.columns.length) this.#form.columns.push(blank(facts.types[0]));
       this.#problem.value = "";
       this.#facts.value = facts;
@@ -125,7 +129,7 @@ class TableFormTab {
     this.#saving = undefined;
     const { id } = this.#tab.peek();
     try {
-      if (!(await data.write(id, { text: JSON.stringify(this.#form) }))) this.#problem.value = "Another page has changed this form.";
+      if (!(await data.write(id, { text: JSON.stringify({ form: this.#form, was: this.#was }) }))) this.#problem.value = "Another page has changed this form.";
       else data.setEdited(id, false);
     } catch (error) {
       this.#problem.value = errorText(error);
@@ -136,7 +140,7 @@ class TableFormTab {
     this.#asked.abort();
     this.#asked = new AbortController();
     const { signal } = this.#asked;
-    const body = { ...this.#place, table: this.#tab.peek().table ?? "", form: this.#form };
+    const body = { ...this.#place, table: this.#tab.peek().table ?? "", form: this.#form, was: this.#was };
     post("data/form-plan", body, signal).then((plan) => (this.#plan.value = plan),
       (error) => signal.aborted || (this.#problem.value = errorText(error)));
   }
@@ -175,7 +179,10 @@ class TableFormTab {
         h("button", { class: "small", onclick: () => void data.openTable(this.#place, made) }, "Open the table"));
     }
     if (!plan) return h("p", { class: "note" }, "…");
-    if (plan.lacks.length) return h("ul", { class: "form-lacks bad", "aria-label": "What is missing" }, plan.lacks.map((each) => h("li", {}, visible(each))));
+    if (plan.lacks.length) {
+      return [h("ul", { class: "form-lacks bad", "aria-label": "What is missing" }, plan.lacks.map((each) => h("li", {}, visible(each)))),
+        plan.stale ? h("button", { onclick: () => void this.#load(true).then(() => this.#save()) }, "Read the table again, and drop what was typed") : null];
+    }
     if (!plan.steps.length) return h("p", { class: "note" }, "Nothing is changed.");
     const denied = plan.steps.find(({ verdict }) => verdict === "deny");
     return [
@@ -198,6 +205,7 @@ class TableFormTab {
     const items = this.runs.items.peek();
     if (items.length < parts.length || items.some((item) => item.run.peek()?.state !== "done")) {
       say("A statement did not run: see why.");
+      this.#ask();
       return;
     }
     passOn({ seq: 0, name: "names", data: {} });
@@ -206,6 +214,7 @@ class TableFormTab {
     say(`${name} is ${this.#isNew ? "made" : "changed"}.`);
     if (this.#isNew || name !== this.#tab.peek().table) return;
     await this.#load(true);
+    await this.#save();
     this.#done.value = name;
   }
 }
@@ -213,11 +222,12 @@ class TableFormTab {
 /** @param {string} type @returns {import("./form_contract.js").ColumnForm} */
 const blank = (type) => ({ name: "", type, nullable: true, default: null, identity: false, comment: "", fixed: "", was: "" });
 
-/** What was typed before. @param {string | null} text @returns {TableForm | null} */
+/** What was typed before. @param {string | null} text @returns {{ form: TableForm, was: TableForm | null } | null} */
 function read(text) {
   try {
     const found = text ? JSON.parse(text) : null;
-    return found && Array.isArray(found.columns) && Array.isArray(found.indexes) && Array.isArray(found.foreign_keys) ? found : null;
+    const { columns, indexes, foreign_keys: keys } = found?.form ?? {};
+    return Array.isArray(columns) && Array.isArray(indexes) && Array.isArray(keys) ? found : null;
   } catch {
     return null;
   }
