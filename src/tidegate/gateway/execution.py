@@ -36,6 +36,7 @@ from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, EngineRequest, Explain, FetchMore, Prepare, Query
 from tidegate.model.results import Document, Page, Truncation
+from tidegate.model.server_requests import ServerRequest
 from tidegate.model.statements import Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.results.page import PageBuilder
@@ -71,6 +72,10 @@ async def _run(ctx: CallContext) -> Any:
             return await describe(ctx, request)
         if isinstance(request, Prepare):
             return await _prepare(ctx, request)
+        if isinstance(request, ServerRequest):
+            from tidegate.gateway.server_state import answer_server  # few calls need it
+
+            return await answer_server(ctx, request)
         if request.names_change:
             from tidegate.gateway.undo import answer_change  # needed only for an undo
 

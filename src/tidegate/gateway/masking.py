@@ -19,6 +19,7 @@ from tidegate.gateway.metadata import check_home_database, read_catalog
 from tidegate.model.data_rules import DataRules
 from tidegate.model.requests import Browse, EngineRequest, Explain, Prepare, Query
 from tidegate.model.schema import Catalog
+from tidegate.model.server_requests import ServerRequest
 from tidegate.model.statements import Administration, Effect
 from tidegate.model.transactions import TransactionRequest
 from tidegate.policy.data_rules import digest_of, rules_for_people, verdict_of
@@ -60,8 +61,8 @@ async def mask(ctx: CallContext) -> None:
     Raises: TidegateError POLICY_MASKED, POLICY_TABLE, and what reading the catalog raises.
     """
     request, rules = ctx.request, ctx.data_rules
-    if rules is None or isinstance(request, (Browse, TransactionRequest)):
-        return
+    if rules is None or isinstance(request, (Browse, TransactionRequest, ServerRequest)):
+        return  # `server_state.check_server_request` has seen to the last
     if request.names_change:
         return  # `undo.load_change` sees to it
     if ctx.judgement.administration is not None:

@@ -29,6 +29,7 @@ from tidegate.gateway.recorder import add_to_history, record_intent, record_outc
 from tidegate.gateway.source_connections import connect
 from tidegate.gateway.transactions import check_statement, enter_transaction, judge_commit
 from tidegate.model.requests import EngineRequest, Explain, Prepare, Query, Request
+from tidegate.model.server_requests import ServerRequest
 from tidegate.model.statements import Effect
 from tidegate.product import built_in, load
 from tidegate.sql.session_texts import has_session_views, names_sessions
@@ -69,6 +70,8 @@ def _has_terms(ctx: CallContext) -> bool:
     if ctx.judgement.effect is Effect.READ or ctx.call.request.names_change:
         return False
     source, actor = ctx.source, ctx.call.actor
+    if isinstance(ctx.call.request, ServerRequest):
+        return False  # it changes no row
     limited = source.max_rows_changed is not None or actor.max_rows_changed is not None
     return limited or source.undo != "off"
 
@@ -78,7 +81,17 @@ def _may_change(ctx: CallContext) -> bool:
 
 
 def _is_kept(ctx: CallContext) -> bool:
+    if isinstance(ctx.call.request, ServerRequest):
+        return False
     return ctx.judgement.effect > Effect.READ and ctx.source.undo != "off"
+
+
+def _asks_always(ctx: CallContext) -> bool:
+    return ctx.call.by_person or ctx.call.request.always_asks
+
+
+def _is_about_server(ctx: CallContext) -> bool:
+    return isinstance(ctx.call.request, ServerRequest)
 
 
 def _needs_person(ctx: CallContext) -> bool:
@@ -113,7 +126,8 @@ def report_end(ctx: CallContext) -> None:
 STATEMENT_STEPS = (
     _step(enter_transaction, "call.transaction"),
     _step(decide),
-    _step(confirm_by_person, "call.by_person"),
+    _step(confirm_by_person, _asks_always),
+    _later("tidegate.gateway.server_state:check_server_request", _is_about_server),
     _step(connect),
     _step(find_joined, "engine.capabilities.joins"),
     _step(mask, "data_rules"),

@@ -46,7 +46,8 @@ class Request(msgspec.Struct, frozen=True):
     `kind` is the word for it in the records. `judgement` says what it does; None means that the
     source's language judges it. `spans_sources`: without a source the request is about all
     sources that its caller may see, and otherwise about the only one. `asks_person`: a person may
-    be asked to approve it; otherwise it is refused where one would be. `recorded_first`: its intent
+    be asked to approve it; otherwise it is refused where one would be. `always_asks`: one
+    is asked whatever the source asks for. `recorded_first`: its intent
     is durable in the audit log before it is answered, because it sends something to a third party.
     `names_change`: it is about a change that is kept (`model.changes.ChangeRequest`).
     `about_rows`: it is about single rows of a table (`model.row_changes.RowRequest`).
@@ -59,6 +60,7 @@ class Request(msgspec.Struct, frozen=True):
     judgement: ClassVar[Judgement | None] = None
     spans_sources: ClassVar[bool] = False
     asks_person: ClassVar[bool] = True
+    always_asks: ClassVar[bool] = False
     recorded_first: ClassVar[bool] = False
     names_change: ClassVar[bool] = False
     about_rows: ClassVar[bool] = False

@@ -28,6 +28,7 @@ from tidegate.products.console.data_table import DataTables
 from tidegate.products.console.data_tree import DataTree
 from tidegate.products.console.diagrams import DataDiagrams, DiagramOf
 from tidegate.products.console.runs import NewRun, Runs
+from tidegate.products.console.server_panels import CancelOf, ServerPanels
 from tidegate.products.console.sign_in import PATH, actor_of
 from tidegate.products.console.statements import Explained, Statements, Text, TextAt
 from tidegate.products.console.table_forms import Planned, TableForms
@@ -62,6 +63,7 @@ class DataPage:
         self._tables = DataTables(calls)
         self._diagrams = DataDiagrams(calls)
         self._forms = TableForms(calls)
+        self._servers = ServerPanels(calls)
         self._rows = DataRows(calls)
         self._tabs = tabs
         self._runs = runs
@@ -82,6 +84,8 @@ class DataPage:
             ("POST", "diagram", self._diagram),
             ("GET", "form", self._form),
             ("POST", "form-plan", self._plan_form),
+            ("GET", "server", self._server),
+            ("POST", "server/cancel", self._cancel_session),
             ("POST", "rows", self._page),
             ("POST", "count", self._count),
             ("POST", "cell", self._cell),
@@ -139,6 +143,13 @@ class DataPage:
     async def _plan_form(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Planned, BODY_LIMIT)
         return _json(await self._forms.plan(body, _caller(request, signed_in)))
+
+    async def _server(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        return _json(await self._servers.read(request.query, _caller(request, signed_in)))
+
+    async def _cancel_session(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, CancelOf, BODY_LIMIT)
+        return _json(await self._servers.cancel(body, _caller(request, signed_in)))
 
     async def _page(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Rows, BODY_LIMIT)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
+from tidegate.products.duckdb import server_panels
 from tidegate.sql.dialects.common import (
     INFORMATION_SCHEMA,
     MASKED_COLUMNS,
@@ -306,6 +307,7 @@ DIALECT = _Duckdb(
     """),
     unordered_types="enum|bit|timestamp_ns|varint|bignum",
     plan_format="operators",
+    server_panels=server_panels.PANELS,
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="rowid",
     driver_types="duckdb-jdbc",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tidegate.products.mysql import server_panels
 from tidegate.sql.dialects.common import (
     DURATION,
     INFORMATION_SCHEMA,
@@ -321,6 +322,9 @@ DIALECT = _Mysql(
     text_type="CHAR",
     exact_collation=" COLLATE utf8mb4_bin",
     server_views=_VIEWS,
+    server_panels=server_panels.PANELS,
+    server_texts=server_panels.TEXTS,
+    cancel_session=server_panels.CANCEL,
     colon_casts=False,
     own_functions="schema as written",
 )

@@ -377,6 +377,14 @@ class Dialect(msgspec.Struct, frozen=True):
     """The place (`module:NAME`) of its `sql.table_forms.writer.TableWriter`; empty: it has none."""
     server_views: dict[str, str] = {}
     """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
+    server_panels: dict[str, tuple[str, ...]] = {}
+    """By panel (`model.server_requests`), statements of which the first that the server knows is
+    run. Their cells are texts."""
+    server_texts: dict[str, tuple[str, ...]] = {}
+    """The same where they show what others run."""
+    cancel_session: str = ""
+    """Cancels what the session with the number `{session}` runs, which began at `{started}`, a
+    literal."""
 
     def quote(self, name: str) -> str:
         """A name in quotes."""

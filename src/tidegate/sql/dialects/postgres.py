@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from tidegate.sql.dialects import postgres_server
 from tidegate.sql.dialects.common import (
     INFORMATION_SCHEMA,
     MASKED_COLUMNS,
@@ -625,6 +626,9 @@ DIALECT = _Postgres(
     tables_are_types=True,
     setting_shows=None,
     server_views=_VIEWS,
+    server_panels=postgres_server.PANELS,
+    server_texts=postgres_server.TEXTS,
+    cancel_session=postgres_server.CANCEL,
     own_functions="as written",
     own_functions_by_name=True,
 )

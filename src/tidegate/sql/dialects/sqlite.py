@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tidegate.sql.dialects import sqlite_server
 from tidegate.sql.dialects.common import PREDICATES, TYPES
 from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, words
 
@@ -108,6 +109,7 @@ DIALECT = _Sqlite(
     name="sqlite",
     temporary_schemas=frozenset({"temp"}),
     null_order="least",
+    server_panels=sqlite_server.PANELS,
     trigger_query="SELECT name, sql FROM sqlite_master"
     " WHERE type = 'trigger' AND tbl_name = {table} ORDER BY 1",
     plan_format="rows",

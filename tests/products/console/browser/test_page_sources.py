@@ -17,7 +17,7 @@ FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {
     *("activity.js", "access.js", "data.js", "find_text.js", "now.js"),
     *("diagram.js", "diagram_choose.js", "diagram_export.js", "diagram_panel.js"),
-    *("diagram_worker.js", "diagram_fit.js"),
+    *("diagram_worker.js", "diagram_fit.js", "server.js"),
     *("saved_form.js", "saved_list.js", "saved_versions.js", "table_form.js"),
 }
 VENDORED = {"dagre.esm.js", "dagre.esm.d.ts", "dagre.LICENSE.txt"}
@@ -122,5 +122,6 @@ def test_every_module_is_reached() -> None:
         "diagram_contract.js",
         "query_contract.js",
         "form_contract.js",
+        "server_contract.js",
         "saved_contract.js",
     }

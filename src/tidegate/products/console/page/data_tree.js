@@ -219,11 +219,12 @@ class Tree {
     const form = { label: "New table by a form", run: () => void data.openView("createTable", place) };
     const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;
     const diagram = { label: "Show the diagram", run: () => void data.openView("erDiagram", place, ofTable) };
+    const server = { label: "Show the server", run: () => void data.openView("serverDashboard", { ...place, schema: null }) };
     if (row.kind === "source" || row.kind === "schema") {
       const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
       const refresh = { label: "Read the names again", run: () => this.#names.refresh() };
       const may = row.kind === "schema" || row.source.may.read;
-      return { label: name, items: may ? [open, query, form, diagram, refresh, null, copy] : [copy], at };
+      return { label: name, items: may ? [open, query, form, diagram, ...(row.kind === "source" ? [server] : []), refresh, null, copy] : [copy], at };
     }
     /** @param {"rows" | "structure" | "ddl"} view */
     const show = (view) => () => void data.openTable(row.place, row.table).then((tab) => {

@@ -11,21 +11,22 @@ import { visible } from "./text.js";
 /** @typedef {import("./data_contract.js").SchemaInfo} SchemaInfo */
 /** @typedef {import("./data_contract.js").TabKind} TabKind */
 
-const KINDS = /** @type {const} */ ([
+const KINDS = /** @type {[TabKind, string][]} */ ([
   ["erDiagram", "Diagram: the tables of a schema and their keys"],
   ["createTable", "New table, by a form"],
+  ["serverDashboard", "Server: sessions, slow statements, sizes, memory"],
 ]);
 
 export function newTabButton() {
   return h("div", { class: "new-query" }, h("button", {
-    class: "small", title: "New tab: diagram, table by form", "aria-label": "New tab of another kind", onclick: () => void newTab(),
+    class: "small", title: "New tab: diagram, server, table by form", "aria-label": "New tab of another kind", onclick: () => void newTab(),
   }, icon("diagram")));
 }
 
 export async function newTab() {
   const active = data.tab(data.active.peek());
   const source = signal(active?.source ?? data.sources.peek()[0]?.name ?? "");
-  const kind = signal(/** @type {TabKind} */ (KINDS[0][0]));
+  const kind = signal(KINDS[0][0]);
   const schemas = signal(/** @type {SchemaInfo[]} */ ([]));
   const error = signal("");
   const [body, stop] = root(() => {
