@@ -35,7 +35,7 @@ def open_server(window: Window, place: Desk) -> Page:
     page.evaluate("location.hash = '#/data'")
     expect(page.locator(".tree-row").first).to_be_visible()
     page.get_by_role("button", name="New tab of another kind").press("Enter")
-    page.get_by_label("Kind").select_option("serverDashboard")
+    page.get_by_label("Kind", exact=True).select_option("serverDashboard")
     page.get_by_label("Source", exact=True).select_option("pg")
     page.get_by_role("button", name="Open").press("Enter")
     return page
@@ -62,13 +62,16 @@ def allow(place: Desk) -> None:
 def test_what_a_session_runs_is_seen_and_cancelled_by_keyboard(place: Desk, window: Window) -> None:
     sleeper = begin_sleep()
     page = open_server(window, place)
-    row = page.get_by_role("table").first.locator("tr", has_text="slept_in_the_tab")
+    sessions = page.locator(
+        "section.part", has=page.get_by_role("heading", name="Sessions", exact=True)
+    )
+    row = sessions.locator("tr", has_text="slept_in_the_tab").filter(has_text="PgSleep")
 
     def seen() -> bool:
         page.get_by_role("button", name="Read again").press("Enter")
         return row.locator("button").count() == 1
 
-    expect(page.get_by_role("heading", name="Sessions")).to_be_visible()
+    expect(page.get_by_role("heading", name="Sessions", exact=True)).to_be_visible()
     wait_until(seen, "the session")
     expect(page.get_by_role("heading", name="Sizes")).to_be_visible()
     assert violations(page) == []
