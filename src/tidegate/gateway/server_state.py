@@ -8,7 +8,9 @@ statements of other sessions can spell out any value, and so can a size: see `ch
 from __future__ import annotations
 
 import msgspec
+from msgspec import structs
 
+from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.model.actors import role_on
@@ -84,7 +86,8 @@ async def answer_server(ctx: CallContext, request: ServerRequest) -> Page:
     ARGUMENT_INVALID for a session that is not there now."""
     dialect = find(ctx.source.dialect)
     if isinstance(request, ReadServer):
-        return await _read(ctx, _texts_of(dialect, request.panel, texts=request.texts))
+        page = await _read(ctx, _texts_of(dialect, request.panel, texts=request.texts))
+        return _without_secrets(ctx, page)
     if not isinstance(request, CancelSession):
         raise TypeError(type(request).__name__)
     await _check_there(ctx, request, dialect)
@@ -128,6 +131,18 @@ async def _read(ctx: CallContext, texts: tuple[str, ...]) -> Page:
                 raise
             failed = failed or error
     raise failed or _unsupported("This database has no such view.")
+
+
+def _without_secrets(ctx: CallContext, page: Page) -> Page:
+    """The page with its statements as records keep them: without the secrets that are seen."""
+    names = [column.name for column in page.columns]
+    if "query" not in names:
+        return page
+    at, language = names.index("query"), language_of(ctx.source)
+    rows = _ROWS.decode(page.rows)
+    for row in rows:
+        row[at] = language.redact(row[at] or "", ctx.source.dialect) or None
+    return structs.replace(page, rows=msgspec.json.encode(rows))
 
 
 async def _run(ctx: CallContext, text: str) -> Page:

@@ -7,14 +7,12 @@ default. Decision 110.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, structs
 
 from tidegate.approvals.approvals import ApprovalNeeded
-from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import HistoryFound
 from tidegate.model.requests import SearchHistory
@@ -84,7 +82,7 @@ class ServerPanels:
                     return _without(" ".join(filter(None, (plain.message, plain.hint))))
                 texts, without = False, plain.message
             else:
-                return {**_table(page, source), "reason": "", "without_texts": without}
+                return {**_table(page), "reason": "", "without_texts": without}
 
     async def _slow(self, source: Source, caller: Caller, *, own: bool) -> dict[str, Any]:
         """The slowest of the newest statements that ran through here."""
@@ -117,12 +115,8 @@ def _without(reason: str) -> dict[str, Any]:
     return {"columns": [], "rows": [], "reason": reason, "without_texts": ""}
 
 
-def _table(page: Page, source: Source) -> dict[str, Any]:
-    """The rows of a panel. Statements are shown without the secrets that are seen in them."""
-    names = [column.name for column in page.columns]
-    rows = _ROWS.decode(page.rows)
-    if "query" in names:
-        redact = partial(language_of(source).redact, dialect=source.dialect)
-        at = names.index("query")
-        rows = [[*row[:at], row[at] and redact(row[at] or ""), *row[at + 1 :]] for row in rows]
-    return {"columns": names, "rows": rows}
+def _table(page: Page) -> dict[str, Any]:
+    return {
+        "columns": [column.name for column in page.columns],
+        "rows": _ROWS.decode(page.rows),
+    }
