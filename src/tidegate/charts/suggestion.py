@@ -81,7 +81,7 @@ def _over_time(
     x: dict[str, Any] = {"field": time.name, "type": "temporal"}
     if not is_raw:
         x["timeUnit"] = unit
-    color = _discrete(few[0]) if few and not is_raw else None
+    color = _discrete(few[0]) if few else None
     if not numbers:
         return _spec("bar", x, {"aggregate": "count"}, color)
     y = _number(numbers[0]) if is_raw else _summed(numbers[0])

@@ -15,7 +15,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+import tidegate.charts
+
 FOLDER = Path(__file__).parent / "page"
+CHART = Path(tidegate.charts.__file__).parent / "chart.js"
+"""The module that draws charts, here and in the page of an MCP App."""
 INDEX = "index.html"
 FIRST = "app.js"
 _IMPORT = re.compile(r'^(?:import|export)\b[^;]*?\bfrom "\./([\w.]+)";', re.MULTILINE)
@@ -40,7 +44,7 @@ class PageFile(NamedTuple):
 
 
 class PageFiles:
-    """The files of a folder, by name."""
+    """The files of a folder, and the module of charts, by name."""
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
@@ -69,8 +73,8 @@ class PageFiles:
     @cached_property
     def _contents(self) -> dict[str, bytes]:
         """The files as they lie there, in the order of their names."""
-        paths = sorted(path for path in self._folder.iterdir() if path.suffix in _TYPES)
-        return {path.name: path.read_bytes() for path in paths}
+        paths = [CHART, *(path for path in self._folder.iterdir() if path.suffix in _TYPES)]
+        return {path.name: path.read_bytes() for path in sorted(paths, key=lambda each: each.name)}
 
 
 def render_index(texts: Mapping[str, str], build: str) -> str:

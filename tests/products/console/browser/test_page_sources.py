@@ -12,10 +12,11 @@ import pytest
 
 from external.install import node, node_modules
 from products.console.support.console_site import PAGE
+from tidegate.products.console.page_files import CHART
 
 FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {
-    *("activity.js", "access.js", "data.js", "find_text.js", "now.js"),
+    *("activity.js", "access.js", "chart_view.js", "data.js", "find_text.js", "now.js"),
     *("diagram.js", "diagram_choose.js", "diagram_export.js", "diagram_panel.js"),
     *("diagram_worker.js", "diagram_fit.js", "server.js"),
     *("saved_form.js", "saved_list.js", "saved_versions.js", "table_form.js"),
@@ -26,12 +27,15 @@ SINKS = re.compile(
     r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|srcdoc|eval\(|new Function"
     r"|DOMParser|createContextualFragment|sessionStorage|setHTML"
 )
-FILES = sorted(path for path in PAGE.iterdir() if path.is_file() and path.name not in VENDORED)
+FILES = sorted(
+    [CHART, *(path for path in PAGE.iterdir() if path.is_file() and path.name not in VENDORED)]
+)
+CHART_BYTES = 15 * 1024
 
 
 def imported(name: str) -> set[str]:
     """A module and all that it loads at once."""
-    text = (PAGE / name).read_text()
+    text = (CHART if name == CHART.name else PAGE / name).read_text()
     found = {name}
     for other in re.findall(r'^(?:import|export)[^;]*? from "\./([\w.]+)";', text, re.MULTILINE):
         found |= imported(other)
@@ -42,14 +46,14 @@ def test_the_modules_have_the_types_that_they_say(tmp_path: Path) -> None:
     options = {
         "allowJs": True, "checkJs": True, "strict": True, "noEmit": True, "types": [],
         "target": "es2022", "module": "es2022", "moduleResolution": "bundler",
-        "lib": ["es2024", "dom", "dom.iterable"],
+        "lib": ["es2024", "dom", "dom.iterable"], "rootDirs": [str(PAGE), str(CHART.parent)],
     }  # fmt: skip
     config = tmp_path / "tsconfig.json"
     config.write_text(
         json.dumps(
             {
                 "compilerOptions": options,
-                "include": [f"{PAGE}/*.js"],
+                "include": [f"{PAGE}/*.js", str(CHART)],
                 "exclude": [f"{PAGE}/dagre.esm.js"],
             }
         )
@@ -91,6 +95,13 @@ def test_what_is_vendored_is_as_it_was_published() -> None:
     assert "dagre" in notice and "dagre.LICENSE.txt" in notice
 
 
+def test_a_chart_is_small_and_its_module_imports_nothing() -> None:
+    names = [CHART, *(PAGE / name for name in ("chart_view.js", "chart_form.js", "chart.css"))]
+    sizes = {path.name: len(gzip.compress(path.read_bytes(), 9)) for path in names}
+    assert sum(sizes.values()) <= CHART_BYTES, sizes
+    assert imported(CHART.name) == {CHART.name}
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_file_makes_no_markup_of_text_and_names_nothing_outside(path: Path) -> None:
     text = path.read_text()
@@ -118,6 +129,7 @@ def test_every_module_is_reached() -> None:
     assert modules - reached == {
         "contract.js",
         "access_contract.js",
+        "chart_contract.js",
         "data_contract.js",
         "diagram_contract.js",
         "query_contract.js",

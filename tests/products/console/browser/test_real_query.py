@@ -292,3 +292,62 @@ def test_a_text_is_formatted_by_keys_and_undone(page: Page) -> None:
     page.keyboard.press("Control+Shift+F")
     expect(page.locator("#said")).to_have_text(re.compile("stays as it is"))
     expect(area).to_have_value(f"-- kept   so\n{made}")
+
+
+DAYS = """SELECT date '2024-01-01' + i AS day, (ARRAY['tea', 'rice', NULL])[i % 3 + 1] AS kind,
+  (i * 1.25)::numeric(12, 2) AS amount FROM generate_series(0, 199) AS i"""
+
+
+def test_rows_are_plotted_changed_saved_and_kept_with_the_tab_by_the_keyboard(
+    page: Page, window: Window
+) -> None:
+    open_query(page, "pg", DAYS)
+    page.keyboard.press("Control+Enter")
+    expect(run_line(page)).to_contain_text("200 rows")
+    page.get_by_role("grid", name="Rows").focus()
+    page.keyboard.press("c")
+    chart = page.get_by_role("slider", name="Chart: choose a mark")
+    expect(chart).to_be_focused()
+    marks = page.locator(".chart-drawing path")
+    expect(marks).to_have_count(3)
+    page.keyboard.press("Home")
+    said = "day: 2024-01-01, amount: 0.00, kind: tea"
+    expect(page.locator(".chart-readout")).to_have_text(said)
+    expect(chart).to_have_attribute("aria-valuetext", said)
+    how = page.get_by_label("Across: how")
+    how.focus()
+    how.select_option("yearmonth")
+    expect(page.get_by_label("Across: how")).to_be_focused()
+    page.get_by_label("Up: how").select_option("sum")
+    page.get_by_label("Drawn as").select_option("bar")
+    expect(page.locator(".chart-drawing svg > g:nth-of-type(2) rect")).to_have_count(21)
+    assert violations(page) == []
+
+    page.get_by_text("As a table").focus()
+    page.keyboard.press("Enter")
+    table = page.get_by_role("region", name="Chart as a table")
+    expect(table.locator("tbody tr")).to_have_count(21)
+    expect(table.locator("tbody tr").first).to_have_text("2024-01193.75NULL")
+    for kind, begin in (("PNG", b"\x89PNG"), ("SVG", b"<svg "), ("CSV", b"day (by month),Sum")):
+        with page.expect_download() as saved:
+            page.get_by_role("button", name=f"Save the chart as {kind}").press("Enter")
+        assert Path(saved.value.path()).read_bytes().startswith(begin)
+
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator(".chart-drawing text").first).to_have_attribute("fill", "#9ca8b8")
+    assert violations(page) == []
+    width = "({ scrollWidth, clientWidth }) => scrollWidth - clientWidth"
+    assert page.locator(".chart-view").evaluate(width) == 0
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("grid", name="Rows")).to_be_focused()
+
+    expect(page.locator(".judged-end")).to_contain_text("Saved")
+    page.reload()
+    page.get_by_role("grid", name="Rows").press("c")
+    expect(page.get_by_label("Drawn as")).to_have_value("bar")
+    page.get_by_text("As text").press("Enter")
+    page.get_by_label("The chart as Vega-Lite").fill('{"mark": "pie", "encoding": {}}')
+    page.get_by_role("button", name="Draw it").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("mark must be one of bar, line")
+    window.expected.append("400")

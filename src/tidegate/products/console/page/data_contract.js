@@ -54,7 +54,8 @@
  *   id: string, window: string, source: string, kind: TabKind, title: string,
  *   database: string | null, schema: string | null, table: string | null, text: string | null,
  *   position: number, opened_by: string, opened_at: number, focused_at: number,
- *   is_active: boolean, version: number, chart?: Record<string, unknown> | null }} DataTab
+ *   is_active: boolean, version: number,
+ *   chart?: import("./chart_contract.js").ChartSpec | null }} DataTab
  * @typedef {{ tab: DataTab, action: "opened" | "focused" | "changed" | "closed", by: string }} TabEvent
  */
 

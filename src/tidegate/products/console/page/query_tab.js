@@ -73,7 +73,7 @@ class QueryTab {
     const suggestions = language === "sql" ? completion(this.editor, (statement, at, signal) =>
       post("data/complete", { ...this.#place(), statement, at }, signal)) : null;
     this.parameters = computed(() => this.#parameters());
-    this.saved = new TabSaved(tab, this.editor, () => this.#allNames());
+    this.saved = new TabSaved(tab, this.editor, () => this.#allNames(), this.text.chart);
     effect(() => {
       for (const { name, default: first } of this.saved.base.value?.parameters ?? []) if (first !== null) this.#values.begin(name, first);
     });
@@ -442,6 +442,8 @@ class QueryTab {
       again: (/** @type {RunItem} */ item) => void this.#try(() => this.#start([item.part])),
       cancel: () => runs.cancel(),
       goTo: (/** @type {number} */ at) => editor.reveal(at),
+      chart: this.text.chart,
+      isChart: runs.isChart,
     };
     return h("div", { class: "results" },
       () => (this.#trouble.value ? h("p", { class: "error", role: "alert" }, prose(this.#trouble.value)) : null),
@@ -476,6 +478,7 @@ const KEYS = [
   ["Ctrl F, Ctrl H", "find; find and replace"],
   ["F3, Shift F3", "the next place, the one before"],
   ["Ctrl Shift H", "your statements"],
+  ["C, in the rows", "a chart of them, or the rows again"],
   ["Ctrl S", "save the text as a query, or as its new version"],
   ["Alt L", "copy the link of the saved query"],
 ];

@@ -15,7 +15,9 @@ import { counted, isolated, number, prose, visible } from "./text.js";
 /** @typedef {import("./runs.js").RunItem} RunItem */
 /** @typedef {import("./query_contract.js").DataRun} DataRun */
 /** What the tab does for a run.
- * @typedef {{ again: (item: RunItem) => void, cancel: () => void, goTo: (offset: number) => void }} Actions */
+ * @typedef {{ again: (item: RunItem) => void, cancel: () => void, goTo: (offset: number) => void,
+ *   chart: import("./signals.js").Signal<import("./chart_contract.js").ChartSpec | null>,
+ *   isChart: import("./signals.js").Signal<boolean> }} Actions `chart`: what it shows; `isChart`: in place of rows */
 
 const TICK_MS = 100;
 const FORMATS = [["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]];
@@ -173,14 +175,25 @@ function failure(item, actions, text) {
 /** @param {RunItem} item @param {Actions} actions */
 function rowsPart(item, actions) {
   const has = computed(() => Boolean(item.run.value?.columns.length) && !item.problem.value);
-  return keyed(() => `${has.value} ${item.gone.value}`, () => {
+  const canPlot = computed(() => has.value && item.run.value?.ended_at !== null && Boolean(item.run.value?.row_count));
+  let isBack = false;
+  const isChart = computed(() => canPlot.value && actions.isChart.value);
+  return keyed(() => `${has.value} ${item.gone.value} ${isChart.value}`, () => {
     if (!has.peek()) return null;
     if (item.gone.peek()) {
       return h("div", { class: "run-gone" }, h("p", {}, "The server no longer holds these rows."),
         item.part.statement ? h("button", { onclick: () => actions.again(item) }, "Run again") : null);
     }
+    if (isChart.peek()) {
+      return chartPart(item, actions, () => {
+        isBack = true;
+        actions.isChart.value = false;
+      });
+    }
+    const plot = () => canPlot.peek() && (actions.isChart.value = true);
     const opened = signal(/** @type {{ row: number, column: number } | null} */ (null));
     const made = grid({
+      menu: () => [{ label: "Plot the rows", keys: "C", disabled: !canPlot.peek(), run: plot }],
       label: "Rows", rows: item.rows, columns: () => item.run.value?.columns ?? [],
       onOpenCell: (row, column) => item.rows.rowAt(row) && (opened.value = { row, column }),
     });
@@ -193,16 +206,33 @@ function rowsPart(item, actions) {
       opened.value = null;
       made.focus();
     };
+    const press = (/** @type {KeyboardEvent} */ event) => {
+      if (event.key !== "c" || event.ctrlKey || event.metaKey || event.altKey || event.target !== made.node) return;
+      event.preventDefault();
+      plot();
+    };
+    if (isBack) queueMicrotask(() => made.focus());
+    isBack = false;
     return [
-      h("div", { class: "rows-view" }, h("div", { class: () => `split ${opened.value ? "has-panel" : ""}` },
+      h("div", { class: "rows-view", onkeydown: press }, h("div", { class: () => `split ${opened.value ? "has-panel" : ""}` },
         h("div", { class: "grid-place" }, made.node),
         keyed(() => JSON.stringify(opened.value), () => (opened.peek() ? valuePanel(item, opened.peek(), close) : null)))),
       () => (item.rows.error.value && !item.gone.value
         ? h("p", { class: "error", role: "alert" }, prose(errorText(item.rows.error.value)), " ",
           h("button", { class: "small", onclick: () => item.rows.retry() }, "Try again")) : null),
-      h("div", { class: "run-foot" }, exportButtons(item)),
+      h("div", { class: "run-foot" }, exportButtons(item),
+        () => (canPlot.value ? h("button", { class: "small", title: "A chart of the rows (c)", onclick: plot }, icon("now"), "Chart", h("kbd", { "aria-hidden": "true" }, "c")) : null)),
     ];
   });
+}
+
+/** The chart of the rows, whose modules are loaded when the first is wanted.
+ * @param {RunItem} item @param {Actions} actions @param {() => void} close */
+function chartPart(item, actions, close) {
+  const loaded = signal(/** @type {typeof import("./chart_view.js") | null} */ (null));
+  void import("./chart_view.js").then((module) => (loaded.value = module), (error) => say(errorText(error)));
+  return h("div", { class: "chart-part" },
+    keyed(() => loaded.value !== null, () => loaded.peek()?.chartView(item, actions.chart, close) ?? null));
 }
 
 /** @param {RunItem} item @param {{ row: number, column: number } | null} spot @param {() => void} close */

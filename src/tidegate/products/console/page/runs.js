@@ -122,6 +122,8 @@ export class RunItem {
 export class TabRuns {
   items = signal(/** @type {RunItem[]} */ ([]));
   chosen = signal("");
+  /** Whether a chart of the rows is shown in place of them. */
+  isChart = signal(false);
   /** Statements after a failure that were not run. */
   left = signal(0);
   isBusy = computed(() => this.items.value.some((item) => item.isOpen.value));

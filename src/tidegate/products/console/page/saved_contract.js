@@ -5,7 +5,7 @@
  * @typedef {{ name: string, type: ParameterType, description: string, default: string | null }} QueryParameter
  * @typedef {{
  *   version: number, by: string, at: number, text: string, parameters: QueryParameter[],
- *   chart: Record<string, unknown> | null }} QueryContent
+ *   chart: import("./chart_contract.js").ChartSpec | null }} QueryContent
  * @typedef {"" | "viewer" | "approver" | "admin"} Audience
  * @typedef {{
  *   id: string, source: string, database: string | null, schema: string | null, owner: string,

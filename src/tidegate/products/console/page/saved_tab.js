@@ -33,6 +33,8 @@ export class TabSaved {
   /** What the tab's text began with. */
   base = signal(/** @type {QueryContent | null} */ (null));
   problem = signal("");
+  /** The chart that is saved with the text. */
+  chart;
   found;
   #id;
   #tab;
@@ -40,8 +42,10 @@ export class TabSaved {
   #names;
 
   /** @param {import("./signals.js").Signal<import("./data_contract.js").DataTab>} tab
-   * @param {import("./editor.js").Editor} editor @param {() => string[]} names of the text's parameters */
-  constructor(tab, editor, names) {
+   * @param {import("./editor.js").Editor} editor @param {() => string[]} names of the text's parameters
+   * @param {import("./signals.js").Signal<import("./chart_contract.js").ChartSpec | null>} chart of the tab */
+  constructor(tab, editor, names, chart) {
+    this.chart = chart;
     this.#tab = tab;
     this.#id = tab.peek().id;
     this.#editor = editor;
@@ -82,7 +86,8 @@ export class TabSaved {
 
   /** Whether the text is another one than the saved one. */
   get edited() {
-    return this.#editor.text.value !== plain(this.base.value?.text ?? "");
+    const { text, chart } = this.base.value ?? { text: "", chart: null };
+    return this.#editor.text.value !== plain(text) || JSON.stringify(this.chart.value) !== JSON.stringify(chart);
   }
 
   noteRun() {
@@ -93,7 +98,7 @@ export class TabSaved {
     const known = this.base.peek()?.parameters ?? [];
     const parameters = this.#names().map((name) => known.find((each) => each.name === name) ??
       { name, type: "text", description: "", default: null });
-    return { text: this.#editor.text.peek(), parameters, chart: this.#tab.peek().chart ?? null };
+    return { text: this.#editor.text.peek(), parameters, chart: this.chart.peek() };
   }
 
   /** @param {() => Promise<void>} work */

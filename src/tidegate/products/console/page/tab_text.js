@@ -10,10 +10,11 @@ import { computed, effect, onEnd, signal } from "./signals.js";
 import { visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
-/** @typedef {{ text: string, version: number }} Version */
+/** @typedef {import("./chart_contract.js").ChartSpec} ChartSpec */
+/** @typedef {{ text: string, version: number, chart: string }} Version `chart` as JSON */
 
 /** What was typed and did not reach the server yet, of tabs that are not shown: by tab.
- * @type {Map<string, { text: string, base: Version }>} */
+ * @type {Map<string, { text: string, base: Version, chart: ChartSpec | null }>} */
 const drafts = new Map();
 
 /** @param {string | null} text as a text area holds it */
@@ -28,6 +29,8 @@ export class TabText {
   /** What another page wrote, while this one has another text. */
   conflict = signal(/** @type {DataTab | null} */ (null));
   problem = signal("");
+  /** The chart of the results, null where none was chosen. */
+  chart = signal(/** @type {ChartSpec | null} */ (null));
   isSaved;
   #editor;
   #id;
@@ -41,17 +44,18 @@ export class TabText {
   /** @param {import("./signals.js").Signal<DataTab>} tab @param {import("./editor.js").Editor} editor */
   constructor(tab, editor) {
     this.#editor = editor;
-    const { id, text, version } = tab.peek();
+    const { id, text, version, chart } = tab.peek();
     const draft = drafts.get(id);
     drafts.delete(id);
     this.#id = id;
     editor.reset(draft?.text ?? plain(text));
-    this.#base = signal(draft?.base ?? { text: plain(text), version });
-    this.isSaved = computed(() => editor.text.value === this.#base.value.text);
+    this.#base = signal(draft?.base ?? { text: plain(text), version, chart: JSON.stringify(chart ?? null) });
+    this.chart.value = draft ? draft.chart : chart ?? null;
+    this.isSaved = computed(() => editor.text.value === this.#base.value.text && JSON.stringify(this.chart.value) === this.#base.value.chart);
     effect(() => data.setEdited(id, !this.isSaved.value));
     effect(() => this.#follow(tab.value));
     effect(() => {
-      void editor.text.value;
+      void [editor.text.value, this.chart.value];
       if (!this.isSaved.value && !this.conflict.value) this.#later(WAIT_MS);
     });
     const leave = () => document.visibilityState === "hidden" && void this.save(true);
@@ -60,7 +64,7 @@ export class TabText {
       document.removeEventListener("visibilitychange", leave);
       clearTimeout(this.#timer);
       if (this.isSaved.peek()) return;
-      drafts.set(id, { text: editor.text.peek(), base: this.#base.peek() });
+      drafts.set(id, { text: editor.text.peek(), base: this.#base.peek(), chart: this.chart.peek() });
       if (!this.conflict.peek()) void this.save();
     });
   }
@@ -77,8 +81,11 @@ export class TabText {
     const mine = this.#editor.text.peek();
     if (tab.version <= base.version) return;
     const text = plain(tab.text);
+    const chart = JSON.stringify(tab.chart ?? null);
+    // Of two charts the one that was chosen here stays.
+    if (JSON.stringify(this.chart.peek()) === base.chart) this.chart.value = tab.chart ?? null;
     if (text === base.text || text === mine || text === this.#sent) {
-      this.#base.value = { text, version: tab.version };
+      this.#base.value = { text, version: tab.version, chart };
       if (text === mine) this.conflict.value = null;
     } else if (mine === base.text) {
       this.#take(tab);
@@ -91,7 +98,7 @@ export class TabText {
   /** @param {DataTab} tab */
   #take(tab) {
     const text = plain(tab.text);
-    this.#base.value = { text, version: tab.version };
+    this.#base.value = { text, version: tab.version, chart: JSON.stringify(tab.chart ?? null) };
     this.#editor.reset(text);
     this.conflict.value = null;
   }
@@ -101,16 +108,17 @@ export class TabText {
     clearTimeout(this.#timer);
     const text = this.#editor.text.peek();
     if (this.isSaved.peek() || this.conflict.peek() || this.#sent !== null) return;
+    const chart = this.chart.peek();
     this.#sent = text;
     try {
-      const body = { text, version: this.#base.peek().version };
+      const body = { text, version: this.#base.peek().version, chart };
       const keepalive = goesAway && text.length * 3 < KEEPALIVE_BYTES;
       const response = await request(`data/tabs/${encodeURIComponent(this.#id)}`, {
         method: "POST", keepalive, headers: { "content-type": "application/json" }, body: JSON.stringify(body),
       });
       /** @type {DataTab} */
       const tab = await response.json();
-      if (tab.version > this.#base.peek().version) this.#base.value = { text, version: tab.version };
+      if (tab.version > this.#base.peek().version) this.#base.value = { text, version: tab.version, chart: JSON.stringify(chart) };
       this.problem.value = "";
       if (drafts.get(this.#id)?.text === text) drafts.delete(this.#id);
       data.put(tab);
@@ -141,7 +149,7 @@ export class TabText {
   keepMine() {
     const other = this.conflict.peek();
     if (!other) return;
-    this.#base.value = { text: plain(other.text), version: other.version };
+    this.#base.value = { text: plain(other.text), version: other.version, chart: JSON.stringify(other.chart ?? null) };
     this.conflict.value = null;
     void this.save();
   }
