@@ -52,6 +52,7 @@ def bins_of(low: Number, high: Number, maxbins: int) -> Bins:
         for divisor in (5, 2):
             if span <= step / divisor * maxbins:
                 step = step / divisor
+        step = step.normalize()
         start = _down(least / step) * step
         stop = -_down(-most / step) * step
         return Bins(start, stop if stop > start else start + step, step)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from tidegate.charts.spec import Mark
-from tidegate.charts.values import Misfits, label_of, read_categories, read_moment, read_times
+from tidegate.charts.values import Misfits, are_moments, label_of, read_categories, read_times
 from tidegate.model.results import Column
 
 MOST_COLUMNS = 40
@@ -107,7 +107,7 @@ def _candidate(column: Column, cells: Sequence[Any]) -> Candidate | None:
     there = [each for each in cells if each is not None]
     if not there:
         return None
-    if column.kind in _TIMES or _are_moments(there):
+    if column.kind in _TIMES or are_moments(there):
         moments = [each for each in read_times(there, column.kind, Misfits("")) if each is not None]
         return Candidate(column.name, "time", len(set(moments)), moments) if moments else None
     if column.kind in ("bytes", "json", "array", "struct"):
@@ -116,14 +116,6 @@ def _candidate(column: Column, cells: Sequence[Any]) -> Candidate | None:
     is_number = column.kind in _NUMBERS or (column.kind == "other" and all(map(_is_number, values)))
     use: Use = "number" if is_number else "category"
     return Candidate(column.name, use, len(set(values)), values)
-
-
-def _are_moments(values: Sequence[Any]) -> bool:
-    """Whether texts are all moments, of which at least the day is there."""
-    return all(
-        isinstance(each, str) and len(each) >= 10 and read_moment(each) is not None
-        for each in values
-    )
 
 
 def _is_number(value: Any) -> bool:

@@ -150,6 +150,14 @@ def read_moment(value: str) -> datetime.datetime | None:
         return None
 
 
+def are_moments(values: Sequence[Any]) -> bool:
+    """Whether texts are all moments, of which at least the day is there."""
+    return all(
+        isinstance(each, str) and len(each) >= 10 and read_moment(each) is not None
+        for each in values
+    )
+
+
 def read_categories(cells: Sequence[Any], kind: ColumnKind) -> list[Category]:
     """Each cell as a category. Numbers are one category if they are equal."""
     if kind not in ("integer", "decimal", "float", "other"):

@@ -18,6 +18,7 @@ from tidegate.edges.http.router import (
 )
 from tidegate.identity.operators import SignedIn
 from tidegate.products.console.charts import ChartOfRun, RunCharts
+from tidegate.products.console.column_figures import ColumnFigures, ColumnsOf
 from tidegate.products.console.console import Answer
 from tidegate.products.console.conventions import DATA
 from tidegate.products.console.data_calls import Caller, DataCalls, decode
@@ -65,6 +66,7 @@ class DataPage:
         self._forms = TableForms(calls)
         self._servers = ServerPanels(calls)
         self._rows = DataRows(calls)
+        self._figures = ColumnFigures(calls)
         self._tabs = tabs
         self._runs = runs
         self._charts = RunCharts(runs)
@@ -88,6 +90,7 @@ class DataPage:
             ("POST", "server/cancel", self._cancel_session),
             ("POST", "rows", self._page),
             ("POST", "count", self._count),
+            ("POST", "columns", self._count_columns),
             ("POST", "cell", self._cell),
             ("GET", "tabs", self._list_tabs),
             ("POST", "tabs", self._open_tab),
@@ -158,6 +161,11 @@ class DataPage:
     async def _count(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Narrowed, BODY_LIMIT)
         return _json(await self._rows.count(body, _caller(request, signed_in)))
+
+    async def _count_columns(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, ColumnsOf, BODY_LIMIT)
+        figures = await self._figures.read(body, _caller(request, signed_in))
+        return HttpResponse(200, figures, [(b"content-type", b"application/json")])
 
     async def _cell(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, CellOf, BODY_LIMIT)

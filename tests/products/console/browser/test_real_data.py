@@ -91,6 +91,13 @@ def test_a_shop_is_found_read_followed_and_exported(
     assert json.loads(line) == {"id": 1, "name": "Ada", "email": None, "city": "London"}
     front(page).get_by_role("button", name="Structure").click()
     expect(front(page).locator(".structure")).to_contain_text("orders (customer_id)")
+    front(page).get_by_role("button", name="Show what the columns hold").press("Enter")
+    expect(front(page).locator(".figures-bar")).to_contain_text("Of all 3 rows.")
+    city = front(page).get_by_role("row", name="city")
+    expect(city).to_contain_text("33 %")
+    expect(city.locator(".value-bars li")).to_have_count(2)
+    expect(front(page).get_by_role("row", name="email").locator(".share-bar")).to_have_count(0)
+    assert violations(page) == []
     front(page).get_by_role("button", name="DDL").click()
     expect(front(page).locator(".statement .t-keyword").first).to_have_text("CREATE")
     assert violations(page) == []

@@ -352,6 +352,19 @@ def test_what_is_read_is_on_record_under_the_operators_name(place: Desk, vera: V
     }
 
 
+@pytest.mark.parametrize("source", ENGINES)
+def test_columns_say_what_they_hold_and_a_masked_one_says_nothing(
+    vera: Visitor, source: str
+) -> None:
+    found = answer(vera.post("data/columns", {"source": source, "table": "customers"}))
+    assert (found["rows"], found["whole"]) == (3, True)
+    columns = {each["name"]: each for each in found["columns"]}
+    assert "email" not in columns
+    city = columns["city"]
+    assert (city["rows"], city["nulls"], city["distinct"], city["named"]) == (3, 1, 2, True)
+    assert sum([each["count"] for each in city["bars"]]) == 2
+
+
 def test_activity_leaves_out_what_the_page_read_for_itself_and_counts_it(tmp_path: Path) -> None:
     with desk(tmp_path, ("lite",)) as place:
         counts_what_the_page_read(place.visitor("vera"))

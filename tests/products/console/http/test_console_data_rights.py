@@ -55,6 +55,7 @@ ROWS = (
     Row("POST", "server/cancel", {**PLACE, "session": "1", "started": "x"}, 400, NO_ROLE, 403),
     Row("POST", "rows", TABLE, OK, NO_ROLE),
     Row("POST", "count", TABLE, OK, NO_ROLE),
+    Row("POST", "columns", TABLE, OK, NO_ROLE),
     Row("POST", "cell", {**TABLE, "key": {"id": "1"}, "column": "total"}, OK, NO_ROLE),
     Row("GET", "tabs", None, OK, OK),  # one's own
     Row("POST", "tabs", {**PLACE, "kind": "query"}, OK, NO_ROLE),

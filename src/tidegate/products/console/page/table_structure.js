@@ -1,5 +1,6 @@
 /** What a table is made of, and the statement that makes it. */
 
+import { columnFigures } from "./column_bars.js";
 import { data } from "./data_state.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -36,14 +37,15 @@ function tableLink(place, end) {
 
 /** @param {TableFacts} facts @param {Place} place */
 export function structureView(facts, place) {
+  const figures = columnFigures({ ...place, schema: facts.schema ?? place.schema }, facts.name);
   return h("div", { class: "structure" },
     facts.kind === "table" ? h("button", { class: "small", onclick: () => void data.openView("createTable", { ...place, schema: facts.schema ?? place.schema }, facts.name) },
-      icon("column"), "Change by a form") : null,
-    part("Columns", ["Name", "Type", "Key", "May be NULL", "Default", "Comment"], facts.columns.map((column) => [
+      icon("column"), "Change by a form") : null, figures.bar,
+    part("Columns", ["Name", "Type", "Key", "May be NULL", "NULL", "Values", "Default", "Comment"], facts.columns.map((column) => [
       [isolated(column.name), column.masked ? h("span", { class: "tag" }, icon("mask"), " masked") : null],
       [h("code", {}, h("bdi", {}, visible(column.type))), column.type_definition
         ? h("div", { class: "note" }, isolated(column.type_definition)) : null], column.key === null ? "" : `key ${column.key}`,
-      column.nullable ? "yes" : "no",
+      column.nullable ? "yes" : "no", figures.nulls(column.name), figures.values(column.name),
       column.generated ? ["generated ", column.default === null ? "" : h("code", {}, visible(column.default))]
         : column.default === null ? "" : h("code", {}, visible(column.default)),
       [column.extra ? h("code", {}, visible(column.extra)) : null, column.extra && column.comment ? " " : null,
