@@ -442,8 +442,7 @@ class QueryTab {
       again: (/** @type {RunItem} */ item) => void this.#try(() => this.#start([item.part])),
       cancel: () => runs.cancel(),
       goTo: (/** @type {number} */ at) => editor.reveal(at),
-      chart: this.text.chart,
-      isChart: runs.isChart,
+      plot: { spec: this.text.chart, isShown: runs.isChart },
     };
     return h("div", { class: "results" },
       () => (this.#trouble.value ? h("p", { class: "error", role: "alert" }, prose(this.#trouble.value)) : null),

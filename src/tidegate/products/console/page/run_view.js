@@ -16,8 +16,8 @@ import { counted, isolated, number, prose, visible } from "./text.js";
 /** @typedef {import("./query_contract.js").DataRun} DataRun */
 /** What the tab does for a run.
  * @typedef {{ again: (item: RunItem) => void, cancel: () => void, goTo: (offset: number) => void,
- *   chart: import("./signals.js").Signal<import("./chart_contract.js").ChartSpec | null>,
- *   isChart: import("./signals.js").Signal<boolean> }} Actions `chart`: what it shows; `isChart`: in place of rows */
+ *   plot?: { spec: import("./signals.js").Signal<import("./chart_contract.js").ChartSpec | null>,
+ *     isShown: import("./signals.js").Signal<boolean> } }} Actions `plot`: the chart that may be shown in place of rows */
 
 const TICK_MS = 100;
 const FORMATS = [["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]];
@@ -174,26 +174,29 @@ function failure(item, actions, text) {
 
 /** @param {RunItem} item @param {Actions} actions */
 function rowsPart(item, actions) {
+  const plots = actions.plot;
   const has = computed(() => Boolean(item.run.value?.columns.length) && !item.problem.value);
-  const canPlot = computed(() => has.value && item.run.value?.ended_at !== null && Boolean(item.run.value?.row_count));
+  const canPlot = computed(() => Boolean(plots) && has.value && item.run.value?.ended_at !== null && Boolean(item.run.value?.row_count));
   let isBack = false;
-  const isChart = computed(() => canPlot.value && actions.isChart.value);
+  const isChart = computed(() => canPlot.value && Boolean(plots?.isShown.value));
   return keyed(() => `${has.value} ${item.gone.value} ${isChart.value}`, () => {
     if (!has.peek()) return null;
     if (item.gone.peek()) {
       return h("div", { class: "run-gone" }, h("p", {}, "The server no longer holds these rows."),
         item.part.statement ? h("button", { onclick: () => actions.again(item) }, "Run again") : null);
     }
-    if (isChart.peek()) {
-      return chartPart(item, actions, () => {
+    if (plots && isChart.peek()) {
+      return chartPart(item, plots.spec, () => {
         isBack = true;
-        actions.isChart.value = false;
+        plots.isShown.value = false;
       });
     }
-    const plot = () => canPlot.peek() && (actions.isChart.value = true);
+    const plot = () => {
+      if (plots && canPlot.peek()) plots.isShown.value = true;
+    };
     const opened = signal(/** @type {{ row: number, column: number } | null} */ (null));
     const made = grid({
-      menu: () => [{ label: "Plot the rows", keys: "C", disabled: !canPlot.peek(), run: plot }],
+      menu: () => (!plots ? [] : [{ label: "Plot the rows", keys: "C", disabled: !canPlot.peek(), run: plot }]),
       label: "Rows", rows: item.rows, columns: () => item.run.value?.columns ?? [],
       onOpenCell: (row, column) => item.rows.rowAt(row) && (opened.value = { row, column }),
     });
@@ -227,12 +230,13 @@ function rowsPart(item, actions) {
 }
 
 /** The chart of the rows, whose modules are loaded when the first is wanted.
- * @param {RunItem} item @param {Actions} actions @param {() => void} close */
-function chartPart(item, actions, close) {
+ * @param {RunItem} item @param {import("./signals.js").Signal<import("./chart_contract.js").ChartSpec | null>} spec
+ * @param {() => void} close */
+function chartPart(item, spec, close) {
   const loaded = signal(/** @type {typeof import("./chart_view.js") | null} */ (null));
   void import("./chart_view.js").then((module) => (loaded.value = module), (error) => say(errorText(error)));
   return h("div", { class: "chart-part" },
-    keyed(() => loaded.value !== null, () => loaded.peek()?.chartView(item, actions.chart, close) ?? null));
+    keyed(() => loaded.value !== null, () => loaded.peek()?.chartView(item, spec, close) ?? null));
 }
 
 /** @param {RunItem} item @param {{ row: number, column: number } | null} spot @param {() => void} close */
