@@ -1,7 +1,7 @@
 """What the columns of a table hold: NULLs and the distribution of values of its first rows.
 
 They are read through the gate, with the operator's rights: masks and row filters bind, and the call
-is on record. Of a masked column nothing is told.
+is on record. Of a masked column nothing is shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tidegate.results.row_stream import WriterSink
 MOST_ROWS = 10_000
 MOST_COLUMNS = 60
 _LONGEST = 200
-"""Characters of a text by which texts are told apart."""
+"""Characters of a text by which texts are distinguished."""
 
 
 class ColumnsOf(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):

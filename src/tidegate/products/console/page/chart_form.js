@@ -108,7 +108,7 @@ export function chartForm(spec, columns, change) {
       const now = spec();
       if (!now) return null;
       const label = node?.contains(document.activeElement) ? document.activeElement?.getAttribute("aria-label") : null;
-      if (label) queueMicrotask(() => focusOn(label));  // the selects are made anew
+      if (label) queueMicrotask(() => focusOn(label));  // the selects are new ones now
       const values = now.encoding[valueAxis(now)];
       const stack = values.stack === undefined || values.stack === true ? "zero" : values.stack === false || values.stack === null ? "null" : String(values.stack);
       return [
