@@ -18,7 +18,7 @@ from tidegate.model.row_changes import (
     RowEdit,
 )
 
-ENGINES = ("sqlite",)
+ENGINES = ("sqlite", "postgres")
 SCHEMAS = {"sqlite": "main", "postgres": "public", "duckdb": "main"}
 Key = tuple[Any, ...]
 

@@ -284,6 +284,8 @@ async def answer_rows(ctx: CallContext) -> Any:
         done = await engine.change_rows(permit, cancellation)
     except BaseException as error:
         await end_keeping(ctx, error)
+        if isinstance(error, TidegateError):
+            error.details.pop("position", None)  # a place in what no caller has written
         if isinstance(error, TidegateError) and ctx.masking.withholds_words:
             raise without_values(error) from None
         raise

@@ -57,6 +57,22 @@ def keys_in_order(request: ReadImages, shape: TableShape) -> list[Row]:
     return [tuple([key[place] for place in places]) for key in request.keys]
 
 
+def without_columns(shape: TableShape, hidden: Sequence[str]) -> TableShape:
+    """The shape without hidden columns. Raises: TidegateError UNSUPPORTED if one is in the key."""
+    if not hidden:
+        return shape
+    names = [shape.names[place] for place in shape.key]
+    if not set(names).isdisjoint(hidden):
+        raise TidegateError(
+            Code.UNSUPPORTED,
+            f"The key of {shape.table} is masked: its rows cannot be distinguished.",
+        )
+    columns = tuple([each for each in shape.columns if each.name not in hidden])
+    left = [each.name for each in columns]
+    key = tuple([left.index(name) for name in names])
+    return TableShape(shape.schema, shape.table, columns, key, shape.digest)
+
+
 def in_order(change: ChangeRows) -> list[tuple[int, RowEdit]]:
     """The edits with their places, in the order in which they are made."""
     return [

@@ -148,7 +148,7 @@ async def run_with_undo(
             if error.details.get("sqlstate") not in _SERIALIZATION or attempt == TRIES - 1:
                 raise
         else:
-            await _commit(session)  # not tried again: the rows are kept for this commit
+            await commit(session)  # not tried again: the rows are kept for this commit
             return ran
     raise TidegateError(Code.INTERNAL, "A change was tried and did not end.")
 
@@ -337,7 +337,7 @@ async def put_back(
         remarks = check_restored(different, found.triggers)
         if keeper is not None:
             await asyncio.to_thread(keeper.prepare, ChangeImage(tuple(made)))
-        await _commit(session)
+        await commit(session)
     finally:
         if session.line.in_transaction:
             await session.end(ROLLBACK)
@@ -434,7 +434,8 @@ async def _read_current_rows(
     return by_key(kept, rows_of(now))
 
 
-async def _commit(session: PostgresSession) -> None:
+async def commit(session: PostgresSession) -> None:
+    """Commit the transaction. Raises: TidegateError."""
     committed = await session.end(COMMIT)
     if committed.status in FAILED or committed.command_status != COMMIT:
         raise translate(committed)

@@ -28,7 +28,7 @@ from tidegate.sql.dml_parser import DmlStatement, Part
 _quote = find("postgres").quote
 _literal = find("postgres").text_literal
 
-_LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
+LOCK_WAIT = f"SELECT pg_catalog.set_config('lock_timeout', '{LOCK_WAIT_MS}', true)".encode()
 
 _TREES = """
   SELECT k.conbin::text AS tree FROM pg_catalog.pg_constraint AS k
@@ -39,7 +39,7 @@ _TREES = """
   UNION ALL SELECT coalesce(i.indexprs::text, '') || coalesce(i.indpred::text, '')
     FROM pg_catalog.pg_index AS i WHERE i.indrelid = c.oid"""
 
-_LOOK = rf"""
+LOOK = rf"""
 SELECT c.relkind <> 'r' OR c.oid < 16384 OR c.relhassubclass OR c.relispartition,
   c.relhasrules OR c.relrowsecurity,
   EXISTS (SELECT FROM pg_catalog.pg_trigger AS t WHERE t.tgrelid = c.oid AND NOT t.tgisinternal),
@@ -70,7 +70,7 @@ FROM pg_catalog.pg_class AS c WHERE c.oid = pg_catalog.to_regclass($1)""".encode
 
 _HARMLESS = "'gen_random_uuid', 'uuidv4', 'uuidv7', 'random', 'clock_timestamp', 'timeofday'"
 
-_DEFAULTS = rf"""
+DEFAULTS = rf"""
 SELECT bool_or(a.attidentity <> ''
     OR m[2] = 'pg_catalog.nextval(regclass)'::regprocedure::oid::text),
   bool_or(m[2]::bigint >= 16384 OR p.provolatile = 'v' AND p.proname NOT IN ({_HARMLESS}))
@@ -83,7 +83,7 @@ WHERE a.attrelid = pg_catalog.to_regclass($1) AND a.attnum > 0 AND NOT a.attisdr
   AND a.attgenerated = '' AND a.attname <> ALL ($2::name[])""".encode()
 """What the columns that an INSERT leaves out are filled with."""
 
-_OBJECTIONS = (
+OBJECTIONS = (
     "it is not about a plain table.",
     "its table has rules or row security.",
     "its table has triggers.",
@@ -109,9 +109,9 @@ async def run_dry(
     """
     name = _name(outline)
     calls = array_of(sorted(outline.calls))
-    look = (_LOOK, [name.encode(), calls.encode()])
+    look = (LOOK, [name.encode(), calls.encode()])
     results = await send_queries(
-        session, (BEGIN_WRITE, None), settings_query(settings), (_LOCK_WAIT, None), look
+        session, (BEGIN_WRITE, None), settings_query(settings), (LOCK_WAIT, None), look
     )
     try:
         return await _try(session, text, params, outline, results[-1], max_rows)
@@ -132,7 +132,7 @@ async def _try(
     if not found:
         return DryRun(reason="its table was not found.")
     *flags, columns_text, key_text = found[0]
-    for objection, flag in zip(_OBJECTIONS, flags, strict=True):
+    for objection, flag in zip(OBJECTIONS, flags, strict=True):
         if flag is not False:
             return DryRun(reason=objection)
     columns: list[str] = json.loads(columns_text or "[]")[:MOST_COLUMNS]
@@ -178,7 +178,7 @@ async def _insert(
 ) -> DryRun:
     given = [name if exact else name.lower() for name, exact in outline.columns or ()]
     listed = array_of(given)
-    (found,) = await send_queries(session, (_DEFAULTS, [_name(outline).encode(), listed.encode()]))
+    (found,) = await send_queries(session, (DEFAULTS, [_name(outline).encode(), listed.encode()]))
     counts, computes = (rows_of(found) or [(None, None)])[0]
     if counts:
         return DryRun(

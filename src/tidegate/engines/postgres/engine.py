@@ -27,6 +27,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import role_refused
+from tidegate.engines.common.row_edits import images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
@@ -70,6 +71,7 @@ from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import EngineRequest, Explain, Query
 from tidegate.model.results import DataRowSink
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -139,6 +141,7 @@ class PostgresEngine:
             prepares=True,
             multi_statement_transactions=True,
             undoes=True,
+            edits=True,
             notices=True,
             counts_changes=True,
             max_concurrency=target.pool,
@@ -384,6 +387,31 @@ class PostgresEngine:
             running.committing = False
             running.release()
         return found
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        from tidegate.engines.postgres import row_changes  # needed only to edit rows
+
+        request, timeout_s = images_of(permit), permit.limits.timeout_s
+        self._server.check_open()
+        async with self._server.borrowed(timeout_s, cancellation, request.database) as session:
+            settings = TransactionSettings(max(1, round(timeout_s * 1000)), None, permit.identity)
+            return await row_changes.read_images(session, request, settings)
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        from tidegate.engines.postgres import row_changes
+
+        timeout_s, database = permit.limits.timeout_s, permit.request.database
+        self._server.check_open()
+        running = await self._server.start(
+            *(timeout_s, cancellation, database), writes=True, limit_s=timeout_s
+        )
+        async with running as session:
+            session.needs_reset = running.committing = True
+            settings = TransactionSettings(running.timeout_ms, None, permit.identity)
+            done = await row_changes.change_rows(session, permit, settings)
+            running.committing = False
+            running.release()
+        return done
 
     async def _admit(
         self, permit: Permit, cancellation: Cancellation, *, looks_now: bool = False

@@ -63,7 +63,7 @@ WHERE c.oid = """
 _BY_NAME = f"{_LOOK}pg_catalog.to_regclass($1)".encode()
 
 
-_BY_PLACE = (
+BY_PLACE = (
     f"{_LOOK}(SELECT o.oid FROM pg_catalog.pg_class AS o JOIN pg_catalog.pg_namespace AS m"
     " ON m.oid = o.relnamespace WHERE o.relname = $1 AND m.nspname = $4 LIMIT 1)"
 ).encode()
@@ -80,7 +80,7 @@ def look_by_name(outline: ChangeOutline) -> tuple[bytes, Params]:
 
 
 def look_at(kept: TableImage) -> tuple[bytes, Params]:
-    return _BY_PLACE, [kept.table.encode(), b"{}", b"{}", kept.schema.encode()]
+    return BY_PLACE, [kept.table.encode(), b"{}", b"{}", kept.schema.encode()]
 
 
 def found_in(look: PGresult, outline: ChangeOutline, version: int) -> FoundTable | str:

@@ -7,7 +7,7 @@ connection writes between the comparison and the COMMIT.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ from tidegate.engines.common.row_edits import (
     new_keys,
     not_written,
     old_keys,
+    without_columns,
 )
 from tidegate.engines.common.row_images import check_count
 from tidegate.engines.common.row_statements import forms_of
@@ -67,7 +68,7 @@ def read_images(
         connection.execute("BEGIN", can_cache=False)
         try:
             table = _table(connection, request.table)
-            shape = _without(table.shape, request.hidden)
+            shape = without_columns(table.shape, request.hidden)
             keys = keys_in_order(request, shape)
             rows = tuple([_by_text(connection, shape, key) for key in keys])
             return FoundRows(shape, rows)
@@ -144,20 +145,6 @@ def _table(connection: ApswConnection, name: str) -> Table:
         str(text),
     )
     return Table(shape, tuple([str(each[4] or "NULL") for each in columns]))
-
-
-def _without(shape: TableShape, hidden: Sequence[str]) -> TableShape:
-    """The shape without hidden columns. Raises: TidegateError UNSUPPORTED if one is in the key."""
-    names = [shape.names[place] for place in shape.key]
-    if not set(names).isdisjoint(hidden):
-        raise TidegateError(
-            Code.UNSUPPORTED,
-            f"The key of {shape.table} is masked: its rows cannot be distinguished.",
-        )
-    columns = tuple([each for each in shape.columns if each.name not in hidden])
-    left = [each.name for each in columns]
-    key = tuple([left.index(name) for name in names])
-    return TableShape(shape.schema, shape.table, columns, key, shape.digest)
 
 
 def _by_text(connection: ApswConnection, shape: TableShape, key: Row) -> FoundRow | None:

@@ -1,0 +1,391 @@
+"""Reads rows of a PostgreSQL table exactly, and changes them over what was read.
+
+The rows are locked by their keys and read as the texts of their types' output functions, compared,
+and written from texts by their types' input functions, in one transaction. A text is cast to its
+type without the length, so that it is assigned, and one that is too long is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from psycopg.pq.abc import PGresult
+
+from tidegate.engines.common.row_edits import (
+    change_of,
+    check_rows,
+    check_shape,
+    in_order,
+    keys_in_order,
+    narrowed_row,
+    new_keys,
+    not_written,
+    old_keys,
+    without_columns,
+)
+from tidegate.engines.common.row_statements import forms_of
+from tidegate.engines.common.undo_rows import UndoTable, outline_of, table_to_keep, too_large
+from tidegate.engines.postgres.changes import commit
+from tidegate.engines.postgres.command_protocol import Params
+from tidegate.engines.postgres.connection import ROLLBACK, PostgresSession
+from tidegate.engines.postgres.dry_run import DEFAULTS, LOCK_WAIT, LOOK, OBJECTIONS
+from tidegate.engines.postgres.internal_queries import array_of, rows_of, send_queries
+from tidegate.engines.postgres.parameters import dump
+from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
+from tidegate.engines.postgres.transaction import TransactionSettings, settings_query
+from tidegate.engines.postgres.undo_tables import (
+    BY_PLACE,
+    found_in,
+    key_join_condition,
+    look_by_name,
+    place_of,
+    table_of,
+)
+from tidegate.errors import Code, TidegateError
+from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.decisions import Permit
+from tidegate.model.row_changes import (
+    DEFAULT,
+    ChangedRows,
+    ChangeRows,
+    FoundRow,
+    FoundRows,
+    ReadImages,
+    RowEdit,
+    TableShape,
+)
+from tidegate.sql.dialects import find
+
+_quote = find("postgres").quote
+_READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_WRITES = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+_ROW_BYTES = 64
+_KIND = b"""
+SELECT c.relkind, c.relhasrules, c.relkind = 'r' AND c.relhassubclass, c.oid < 16384,
+  (SELECT pg_catalog.json_object_agg(a.attname, (
+    WITH RECURSIVE bases AS (
+      SELECT y.oid, y.typtype, y.typbasetype FROM pg_catalog.pg_type AS y WHERE y.oid = a.atttypid
+      UNION ALL SELECT y.oid, y.typtype, y.typbasetype FROM pg_catalog.pg_type AS y
+        JOIN bases AS b ON b.typtype = 'd' AND y.oid = b.typbasetype)
+    SELECT CASE WHEN y.typnamespace = 'pg_catalog'::pg_catalog.regnamespace
+        THEN pg_catalog.format_type(y.oid, -1)
+        ELSE pg_catalog.quote_ident(s.nspname) || '.' || pg_catalog.quote_ident(y.typname) END
+      FROM bases AS b JOIN pg_catalog.pg_type AS y ON y.oid = b.oid
+      JOIN pg_catalog.pg_namespace AS s ON s.oid = y.typnamespace WHERE b.typtype <> 'd'))
+    FROM pg_catalog.pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0
+      AND NOT a.attisdropped AND a.attgenerated = '')::text
+FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+WHERE c.relname = $1 AND n.nspname = $2"""
+"""What kind of table it is, and the types of its columns without domains and lengths."""
+
+
+class Table(NamedTuple):
+    """A table as it is now. `casts` are types without lengths, by the names of their columns."""
+
+    undo: UndoTable
+    shape: TableShape
+    casts: Mapping[str, str]
+
+
+async def read_images(
+    session: PostgresSession, request: ReadImages, settings: TransactionSettings
+) -> FoundRows:
+    """Read rows by their keys. Raises: TidegateError."""
+    await send_queries(session, (_READS, None), settings_query(settings))
+    try:
+        table = await _table(session, request.schema, request.table)
+        shape = without_columns(table.shape, request.hidden)
+        places = [table.shape.names.index(name) for name in shape.names]
+        keys = keys_in_order(request, table.shape)
+        found = await _by_place(session, table, dict(enumerate(keys)), locks=False)
+        rows = [narrowed_row(found.get(place), places) for place in range(len(keys))]
+        return FoundRows(shape, tuple(rows))
+    finally:
+        await session.end(ROLLBACK)
+
+
+async def change_rows(
+    session: PostgresSession, permit: Permit, settings: TransactionSettings
+) -> ChangedRows:
+    """Make the edits in one transaction.
+
+    Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
+    """
+    change = change_of(permit)
+    before = [(_WRITES, None), settings_query(settings)]
+    await send_queries(session, *before, *([(LOCK_WAIT, None)] if change.tries else []))
+    try:
+        return await _change(session, permit, change)
+    finally:
+        if session.line.in_transaction:
+            await session.end(ROLLBACK)
+            await session.settle()
+
+
+async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) -> ChangedRows:
+    table = await _table(session, change.schema, change.table)
+    places = check_shape(change, table.shape)
+    if change.tries:
+        await _check_trial(session, change, table)
+    there = await _by_place(session, table, dict(old_keys(change)), locks=True)
+    written = {new.edit: new.key for new in new_keys(change)}
+    taken = await _by_place(session, table, written, locks=False)
+    check_rows(
+        change,
+        {place: narrowed_row(row, places) for place, row in there.items()},
+        {place: narrowed_row(row, places) for place, row in taken.items()},
+    )
+    keeper = None if change.tries else permit.keeper
+    objection = "" if keeper is None else await _objection(session, change)
+    counter = counter_of(permit)
+    if counter is not None:
+        await counter.start(session)
+    keys: dict[int, Row] = {}
+    for group in _groups(change):
+        keys |= await _write(session, table, change, group)
+    affected = len(change.edits)
+    if counter is not None:
+        affected = await counter.end(session, affected, deferred=True)
+    await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
+    after = await _by_place(session, table, keys, locks=False)
+    rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
+    if keeper is not None:
+        image = _image(table, change, there, after)
+        size = sum([_size(row) for row in image.tables[0].rows])
+        if not objection and size > keeper.max_bytes:
+            objection = too_large(keeper.max_bytes)
+        if objection:
+            await asyncio.to_thread(keeper.give_up, objection)
+        else:
+            await asyncio.to_thread(keeper.prepare, image)
+    if not change.tries:
+        await commit(session)
+    triggers = table.undo.triggers
+    remarks = (f"these triggers may have fired: {', '.join(triggers)}",) if triggers else ()
+    return ChangedRows(tuple(rows), affected, remarks=remarks)
+
+
+async def _table(session: PostgresSession, schema: str | None, name: str) -> Table:
+    """Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+    at = [name.encode(), (schema or "public").encode()]
+    looked = await send_queries(session, (_KIND, at), (BY_PLACE, [at[0], b"{}", b"{}", at[1]]))
+    kinds, tables = rows_of(looked[0]), rows_of(looked[1])
+    if not kinds or not tables:
+        raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name[:200]}")
+    kind, rules, parent, system, casts = kinds[0]
+    undo = table_of(tables[0])
+    reason = ""
+    if kind not in ("r", "p") or system:
+        reason = "is not an ordinary table."
+    elif rules or parent:
+        reason = "has rules." if rules else "has tables that inherit from it."
+    elif not undo.key:
+        reason = "has no primary key: its rows cannot be distinguished."
+    if reason:
+        raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
+    shape = TableShape(undo.schema, undo.name, undo.columns, undo.key_places, undo.shape)
+    return Table(undo, shape, json.loads(casts))
+
+
+async def _check_trial(session: PostgresSession, change: ChangeRows, table: Table) -> None:
+    """Raises: TidegateError UNSUPPORTED for a change that leaves traces after ROLLBACK."""
+    name = place_of(table.undo).encode()
+    (look,) = await send_queries(session, (LOOK, [name, b"{}"]))
+    for objection, flag in zip(OBJECTIONS, rows_of(look)[0], strict=False):
+        if flag is not False:
+            raise TidegateError(Code.UNSUPPORTED, objection)
+    for edit in change.edits:
+        given = [change.shape.names[at] for at, value in edit.values or () if value != DEFAULT]
+        everything = edit.before is not None and not any(
+            value == DEFAULT for _, value in edit.values or ()
+        )
+        if edit.values is None or everything:
+            continue
+        (defaults,) = await send_queries(session, (DEFAULTS, [name, array_of(given).encode()]))
+        if any(rows_of(defaults)[0]):
+            raise TidegateError(
+                Code.UNSUPPORTED, "a default would take a number of a sequence, or call a function."
+            )
+        return  # columns that one edit leaves out are much the same for the others
+
+
+async def _by_place(
+    session: PostgresSession, table: Table, keys: Mapping[int, Row], *, locks: bool
+) -> dict[int, FoundRow]:
+    """The rows with these keys, by the places of the keys."""
+    if not keys:
+        return {}
+    undo = table.undo
+    rows = [[*map(_written, key), str(place)] for place, key in keys.items()]
+    source, params = _source(rows)
+    shown = ", ".join([f"t.{_quote(name)}::text" for name in undo.names])
+    lock = " FOR UPDATE OF t" if locks else ""
+    width = len(undo.key)
+    text = (
+        f"SELECT {shown}, v.c{width} FROM {place_of(undo)} AS t, {source}"
+        f" WHERE {key_join_condition(undo)}{lock}"
+    )
+    (found,) = await send_queries(session, (text.encode(), params))
+    return {int(row[-1]): _found(undo, tuple(row[:-1])) for row in rows_of(found)}
+
+
+def _found(table: UndoTable, image: Row) -> FoundRow:
+    if not any(column.type == "bytea" for column in table.columns):
+        return FoundRow(image, image)
+    shown = [
+        bytes.fromhex(value[2:]) if column.type == "bytea" and value is not None else value
+        for column, value in zip(table.columns, image, strict=True)
+    ]
+    return FoundRow(image, tuple(shown))
+
+
+def _written(value: Any) -> Any:
+    """A value as the text that the server reads."""
+    return f"\\x{value.hex()}" if isinstance(value, bytes) else value
+
+
+def _source(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
+    """Rows of texts as a table `v` with the columns c0, c1, ..., and the parameters it takes."""
+    columns = list(zip(*rows, strict=True))
+    names = ", ".join([f"c{at}" for at in range(len(columns))])
+    arrays = ", ".join([f"pg_catalog.unnest(${at + 1}::text[])" for at in range(len(columns))])
+    return f"ROWS FROM ({arrays}) AS v({names})", dump([list(column) for column in columns])
+
+
+class Group(NamedTuple):
+    """Edits of one kind that write the same columns: `places` get values, `defaults` DEFAULT."""
+
+    verb: str
+    places: tuple[int, ...]
+    defaults: tuple[int, ...]
+    edits: list[tuple[int, RowEdit]]
+
+
+def _groups(change: ChangeRows) -> list[Group]:
+    """The edits in the order in which they are made, those that one statement makes together."""
+    groups: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Group] = {}
+    for place, edit in in_order(change):
+        values = edit.values or ()
+        given = tuple(sorted([at for at, value in values if value != DEFAULT]))
+        by_default = tuple(sorted([at for at, value in values if value == DEFAULT]))
+        key = edit.verb, given, by_default
+        groups.setdefault(key, Group(*key, [])).edits.append((place, edit))
+    return list(groups.values())
+
+
+async def _write(
+    session: PostgresSession, table: Table, change: ChangeRows, group: Group
+) -> dict[int, Row]:
+    """Make the edits of a group; the keys that their rows have then, by their places. Raises:
+    TidegateError."""
+    text, params = _statement(table, change, group)
+    (done,) = await send_queries(session, (text.encode(), params))
+    return _keys_of(done, change, group)
+
+
+def _keys_of(done: PGresult, change: ChangeRows, group: Group) -> dict[int, Row]:
+    rows = rows_of(done)
+    if len(rows) != len(group.edits):
+        raise not_written(change.table)
+    if group.verb == "delete":
+        return {}
+    if group.verb == "insert":
+        places = [place for place, _ in group.edits]
+        return dict(zip(places, [tuple(row) for row in rows], strict=True))
+    return {int(row[-1]): tuple(row[:-1]) for row in rows}
+
+
+def _statement(table: Table, change: ChangeRows, group: Group) -> tuple[str, Params]:
+    undo, names, width = table.undo, change.shape.names, len(table.undo.key)
+    name = place_of(undo)
+    keys = ", ".join([f"t.{_quote(each)}::text" for each in undo.key])
+    written = [names[place] for place in group.places]
+    if group.verb == "insert":
+        casts = [f"v.c{at}::{table.casts[each]}" for at, each in enumerate(written)]
+        if not written:
+            values = " UNION ALL ".join(["SELECT"] * len(group.edits))
+            text = f"INSERT INTO {name} AS t {values} RETURNING {keys}"
+            if len(group.edits) == 1:
+                text = f"INSERT INTO {name} AS t DEFAULT VALUES RETURNING {keys}"
+            return text, []
+        rows = [[*_values(group, edit), str(at)] for at, edit in _numbered(group)]
+        source, params = _source(rows)
+        listed = ", ".join(map(_quote, written))
+        text = (
+            f"INSERT INTO {name} AS t ({listed}) SELECT {', '.join(casts)} FROM {source}"
+            f" ORDER BY v.c{len(written)}::integer RETURNING {keys}"
+        )
+        return text, params
+    rows = [
+        [*_key(change, table, edit), *_values(group, edit), str(place)]
+        for place, edit in group.edits
+    ]
+    source, params = _source(rows)
+    condition, last = key_join_condition(undo), width + len(written)
+    if group.verb == "delete":
+        text = f"DELETE FROM {name} AS t USING {source} WHERE {condition} RETURNING v.c{last}"
+        return text, params
+    sets = [
+        f"{_quote(each)} = v.c{at}::{table.casts[each]}" for at, each in enumerate(written, width)
+    ]
+    sets += [f"{_quote(names[place])} = DEFAULT" for place in group.defaults]
+    text = (
+        f"UPDATE {name} AS t SET {', '.join(sets)} FROM {source} WHERE {condition}"
+        f" RETURNING {keys}, v.c{last}"
+    )
+    return text, params
+
+
+def _numbered(group: Group) -> list[tuple[int, RowEdit]]:
+    """The edits of a group with their numbers in it."""
+    return [(number, edit) for number, (_, edit) in enumerate(group.edits)]
+
+
+def _values(group: Group, edit: RowEdit) -> list[Any]:
+    values = dict(edit.values or ())
+    return [_written(values[place]) for place in group.places]
+
+
+def _key(change: ChangeRows, table: Table, edit: RowEdit) -> list[Any]:
+    """The key of a row that is there, in the order of the table's."""
+    values = dict(zip(change.shape.names, edit.before or (), strict=True))
+    return [values[name] for name in table.undo.key]
+
+
+async def _objection(session: PostgresSession, change: ChangeRows) -> str:
+    """Why the rows of the change cannot be put back; empty if they can."""
+    for form in forms_of(change, "postgres").values():
+        outline = outline_of(form.text, "postgres", len(form.params or ()))
+        if isinstance(outline, str):
+            return outline
+        (look,) = await send_queries(session, look_by_name(outline))
+        kept = table_to_keep(found_in(look, outline, session.line.server_version))
+        if isinstance(kept, str):
+            return kept
+    return ""
+
+
+def _image(
+    table: Table,
+    change: ChangeRows,
+    there: Mapping[int, FoundRow],
+    after: Mapping[int, FoundRow],
+) -> ChangeImage:
+    rows: list[RowImage] = []
+    for place, edit in enumerate(change.edits):
+        was = there[place].image if edit.before is not None else None
+        now = after.get(place)
+        rows.append(RowImage(was, None if now is None else now.image))
+    undo = table.undo
+    image = TableImage(
+        undo.schema, undo.name, undo.columns, undo.key_places, tuple(rows), undo.shape
+    )
+    return ChangeImage((image,))
+
+
+def _size(row: RowImage) -> int:
+    values = [*(row.before or ()), *(row.after or ())]
+    return _ROW_BYTES + sum([len(each) for each in values if each is not None])
