@@ -18,14 +18,14 @@ from tidegate.model.row_changes import (
     RowEdit,
 )
 
-ENGINES = ("sqlite", "postgres")
+ENGINES = ("sqlite", "postgres", "mysql")
 SCHEMAS = {"sqlite": "main", "postgres": "public", "duckdb": "main"}
 Key = tuple[Any, ...]
 
 
 def schema_of(shop: Shop) -> str:
     """The schema of the shop's tables."""
-    return SCHEMAS.get(shop.name) or shop.url.rpartition("/")[2].partition("?")[0]
+    return SCHEMAS.get(shop.name) or str(shop.rows("SELECT DATABASE()")[0][0])
 
 
 class Editor:

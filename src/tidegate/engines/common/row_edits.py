@@ -92,16 +92,17 @@ def old_keys(change: ChangeRows) -> list[tuple[int, Row]]:
     ]
 
 
-def new_keys(change: ChangeRows) -> list[NewKey]:
-    """The keys that rows get, where all of one are written."""
+def new_keys(change: ChangeRows, there: Mapping[int, FoundRow | None]) -> list[NewKey]:
+    """The keys that rows get, where they are known. `there` are the rows that the edits are about,
+    with the change's columns."""
     found: list[NewKey] = []
     for place, edit in enumerate(change.edits):
         values = dict(edit.values or ())
         if edit.verb == "delete" or not rekeys(change.shape, edit):
             continue
+        now = there.get(place)
         parts: list[Any] = [
-            values.get(at, DEFAULT if edit.before is None else edit.before[at])
-            for at in change.shape.key
+            values.get(at, DEFAULT if now is None else now.shown[at]) for at in change.shape.key
         ]
         if not any(part is None or part == DEFAULT for part in parts):
             found.append(NewKey(place, tuple(parts)))

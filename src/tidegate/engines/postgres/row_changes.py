@@ -131,13 +131,10 @@ async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) 
     if change.tries:
         await _check_trial(session, change, table)
     there = await _by_place(session, table, dict(old_keys(change)), locks=True)
-    written = {new.edit: new.key for new in new_keys(change)}
+    seen = {place: narrowed_row(row, places) for place, row in there.items()}
+    written = {new.edit: new.key for new in new_keys(change, seen)}
     taken = await _by_place(session, table, written, locks=False)
-    check_rows(
-        change,
-        {place: narrowed_row(row, places) for place, row in there.items()},
-        {place: narrowed_row(row, places) for place, row in taken.items()},
-    )
+    check_rows(change, seen, {place: narrowed_row(row, places) for place, row in taken.items()})
     keeper = None if change.tries else permit.keeper
     objection = "" if keeper is None else await _objection(session, change)
     counter = counter_of(permit)

@@ -193,7 +193,7 @@ def _check(connection: ApswConnection, change: ChangeRows) -> None:
     """Raises: RowsConflictError."""
     shape = change.shape
     there = {place: _read(connection, shape, key) for place, key in old_keys(change)}
-    taken = {new.edit: _read(connection, shape, new.key) for new in new_keys(change)}
+    taken = {new.edit: _read(connection, shape, new.key) for new in new_keys(change, there)}
     check_rows(change, there, taken)
 
 

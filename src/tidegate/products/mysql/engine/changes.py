@@ -117,7 +117,7 @@ async def run_with_undo(
     Raises: ServerError, TidegateError.
     """
     found = await find_table(session, change.outline, change.database)
-    await _begin(session)
+    await begin(session)
     ran = await _change(session, change, found, permit, keeper.max_bytes)
     if isinstance(ran.image, str):
         await asyncio.to_thread(keeper.give_up, ran.image)
@@ -151,7 +151,7 @@ async def keep_block(session: MysqlSession, block: BlockRows, keeper: ChangeKeep
     """
     tables: list[TableImage] = []
     for table, keys in block.tables if not block.reason else ():
-        rows = await _by_keys(session, table, keys, locks=True)
+        rows = await by_keys(session, table, keys, locks=True)
         there = {tuple([row[place] for place in table.key_places]): tuple(row) for row in rows}
         image = block.image(table, there)
         if image is not None:
@@ -191,7 +191,7 @@ async def _change(
         return ChangeResult(columns, rows, affected, counted, None, table)
     if outline.verb != "insert" and before:
         keys = [tuple([row[place] for place in table.key_places]) for row in before]
-        after = await _by_keys(session, table, keys, locks=True)
+        after = await by_keys(session, table, keys, locks=True)
     if outline.verb == "update":
         before, after = _changed(table, before, after)
     image = image_of_change(table, outline, before, after, affected)
@@ -211,7 +211,7 @@ async def put_back(
 
     Raises: ServerError, TidegateError.
     """
-    await _begin(session)
+    await begin(session)
     found = await _compare_images(session, image, locks=True)
     if found.count or found.reason:
         await session.end(ROLLBACK)
@@ -231,7 +231,7 @@ async def put_back(
     return Comparison(triggers=found.triggers, remarks=remarks)
 
 
-async def _begin(session: MysqlSession) -> None:
+async def begin(session: MysqlSession) -> None:
     """Begin a transaction whose locks also keep rows away that would come. Raises: ServerError."""
     session.line.query(_ISOLATION)
     await session.line.done()
@@ -269,7 +269,7 @@ async def _locked(session: MysqlSession, change: BoundChange, table: UndoTable, 
     return values_of(table, found)
 
 
-async def _by_keys(
+async def by_keys(
     session: MysqlSession, table: UndoTable, keys: Sequence[Row], *, locks: bool = False
 ) -> Rows:
     """The rows with these keys."""
@@ -286,7 +286,7 @@ async def _read_current_rows(
 ) -> dict[Row, Row]:
     """The rows that the keys of an image find now."""
     keys = [kept.key_of(row) for row in kept.rows]
-    return by_key(kept, await _by_keys(session, table, keys, locks=locks))
+    return by_key(kept, await by_keys(session, table, keys, locks=locks))
 
 
 def _changed(table: UndoTable, before: Rows, after: Rows) -> tuple[Rows, Rows]:

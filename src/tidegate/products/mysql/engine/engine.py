@@ -27,6 +27,7 @@ from tidegate.engines.common.permit_checks import (
     query_of,
 )
 from tidegate.engines.common.renewed_login import RenewedLogin
+from tidegate.engines.common.row_edits import images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.server_session import encode_statement
@@ -37,6 +38,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Catalog, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -89,6 +91,7 @@ class MysqlEngine:
             prepares=True,
             multi_statement_transactions=True,
             undoes=True,
+            edits=True,
             counts_changes=True,
             max_concurrency=login.target.pool,
         )
@@ -308,6 +311,30 @@ class MysqlEngine:
             running.committing = False
             running.release()
         return found
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        from tidegate.products.mysql.engine import row_changes  # needed only to edit rows
+
+        request, timeout_s = images_of(permit), self._limit_s(permit)
+        self._server.check_open()
+        async with self._server.borrowed(timeout_s, cancellation) as session:
+            await session.run_as(permit.identity)
+            await session.begin(max(1, round(timeout_s * 1000)), None)
+            return await row_changes.read_images(session, request)
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        from tidegate.products.mysql.engine import row_changes
+
+        self._server.check_open()
+        running = await self._server.start(self._limit_s(permit), cancellation, writes=True)
+        async with running as session:
+            session.needs_reset = running.committing = True
+            await session.run_as(permit.identity)
+            await session.begin(running.timeout_ms, None)
+            done = await row_changes.change_rows(session, permit)
+            running.committing = False
+            running.release()
+        return done
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         request, judgement = prepare_of(permit)

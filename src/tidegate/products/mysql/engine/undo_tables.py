@@ -150,6 +150,11 @@ def _read(column: ImageColumn) -> str | None:
     return None
 
 
+def is_kept(column: ImageColumn) -> bool:
+    """Whether the values of a column are kept exactly."""
+    return _read(column) is not None
+
+
 def values_of(table: UndoTable, rows: Rows) -> Rows:
     """Rows that `reading` gave, with texts and bytes in the place of their digits."""
     codecs = [_codec(column) for column in table.columns]
