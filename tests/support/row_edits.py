@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from support.undo_shops import AGENT, Gate, Shop
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.editing import Editability
+from tidegate.model.requests import Disconnect
 from tidegate.model.row_changes import (
     ChangedRows,
     ChangeRows,
@@ -18,7 +20,7 @@ from tidegate.model.row_changes import (
     RowEdit,
 )
 
-ENGINES = ("sqlite", "postgres", "mysql")
+ENGINES = ("sqlite", "postgres", "mysql", "duckdb", "postgres-debian")
 SCHEMAS = {"sqlite": "main", "postgres": "public", "duckdb": "main"}
 Key = tuple[Any, ...]
 
@@ -26,6 +28,13 @@ Key = tuple[Any, ...]
 def schema_of(shop: Shop) -> str:
     """The schema of the shop's tables."""
     return SCHEMAS.get(shop.name) or str(shop.rows("SELECT DATABASE()")[0][0])
+
+
+async def meanwhile(gate: Gate, text: str) -> None:
+    """Another program changes the database, around the gate."""
+    with suppress(TidegateError):  # it was not connected
+        await gate.ask(Disconnect(), AGENT)  # one program at a time has a file of DuckDB
+    gate.shop.script(text)
 
 
 class Editor:

@@ -194,7 +194,7 @@ class DuckdbShop(Shop):
 
     def contents(self, *tables: str) -> dict[str, list[str]]:
         """As text, which shows what equal values of Python hide."""
-        found = self._read(f"SELECT CAST(t AS VARCHAR) FROM {name} AS t" for name in tables)
+        found = self._read(f"SELECT CAST(every AS VARCHAR) FROM {name} AS every" for name in tables)
         return {name: sorted(map(repr, rows)) for name, rows in zip(tables, found, strict=True)}
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from support.audit_records import records
-from support.row_edits import Editor
+from support.row_edits import Editor, meanwhile
 from support.undo_shops import AGENT, READER, Shop, gate_of
 from tidegate.engines.api import RowsConflictError
 from tidegate.errors import Code
@@ -60,16 +60,14 @@ async def test_null_the_empty_text_and_the_default_are_three_values(shop: Shop) 
 
 
 @pytest.mark.parametrize(
-    ("meanwhile", "problem"),
+    ("what", "problem"),
     [
         ("UPDATE items SET price = 12 WHERE id = 1", "changed"),
         ("DELETE FROM items WHERE id = 1", "gone"),
         ("INSERT INTO items VALUES (9, 'other', 1)", "exists"),
     ],
 )
-async def test_what_differs_by_now_prevents_all_of_it(
-    shop: Shop, meanwhile: str, problem: str
-) -> None:
+async def test_what_differs_by_now_prevents_all_of_it(shop: Shop, what: str, problem: str) -> None:
     async with gate_of(shop) as gate:
         editor = Editor(gate)
         found = await editor.read(("1",), ("2",))
@@ -78,7 +76,7 @@ async def test_what_differs_by_now_prevents_all_of_it(
             editor.delete(found, 1),
             editor.insert(found, id="9"),
         )
-        shop.script(meanwhile)
+        await meanwhile(gate, what)
         before = shop.contents("items")
         error = await editor.refused(found, *edits)
         assert isinstance(error, RowsConflictError) and error.code is Code.ROWS_CONFLICT
@@ -166,7 +164,7 @@ async def test_a_table_with_another_definition_is_not_changed(shop: Shop) -> Non
     async with gate_of(shop) as gate:
         editor = Editor(gate)
         found = await editor.read(("1",))
-        shop.script("ALTER TABLE items ADD COLUMN more INTEGER")
+        await meanwhile(gate, "ALTER TABLE items ADD COLUMN more INTEGER")
         before = shop.contents("items")
         error = await editor.refused(found, editor.delete(found, 0))
         assert error.code is Code.ROWS_CONFLICT and "definition" in error.message
@@ -221,7 +219,7 @@ async def test_the_same_values_over_other_images_are_another_change(shop: Shop) 
         await editor.refused(found, editor.update(found, 0, name="new"))
         (question,) = gate.app.approvals.list()
         gate.app.approvals.resolve(question.id, "allowed", "ada")
-        shop.script("UPDATE items SET price = 12 WHERE id = 1")
+        await meanwhile(gate, "UPDATE items SET price = 12 WHERE id = 1")
         again = await editor.read(("1",))
         error = await editor.refused(again, editor.update(again, 0, name="new"))
         assert error.code is Code.APPROVAL_NEEDED
@@ -234,6 +232,6 @@ async def test_a_person_is_not_asked_about_rows_that_differ_by_now(shop: Shop) -
     async with gate_of(shop, approval_for="writes") as gate:
         editor = Editor(gate)
         found = await editor.read(("1",))
-        shop.script("UPDATE items SET price = 12 WHERE id = 1")
+        await meanwhile(gate, "UPDATE items SET price = 12 WHERE id = 1")
         error = await editor.refused(found, editor.delete(found, 0))
         assert error.code is Code.ROWS_CONFLICT and not gate.app.approvals.list()

@@ -83,6 +83,27 @@ def in_order(change: ChangeRows) -> list[tuple[int, RowEdit]]:
     ]
 
 
+class EditGroup(NamedTuple):
+    """Edits of one kind that write the same columns: `places` get values, `defaults` DEFAULT."""
+
+    verb: str
+    places: tuple[int, ...]
+    defaults: tuple[int, ...]
+    edits: list[tuple[int, RowEdit]]
+
+
+def grouped(change: ChangeRows) -> list[EditGroup]:
+    """The edits in the order in which they are made, those that one statement makes together."""
+    groups: dict[tuple[str, tuple[int, ...], tuple[int, ...]], EditGroup] = {}
+    for place, edit in in_order(change):
+        values = edit.values or ()
+        given = tuple(sorted([at for at, value in values if value != DEFAULT]))
+        by_default = tuple(sorted([at for at, value in values if value == DEFAULT]))
+        key = edit.verb, given, by_default
+        groups.setdefault(key, EditGroup(*key, [])).edits.append((place, edit))
+    return list(groups.values())
+
+
 def old_keys(change: ChangeRows) -> list[tuple[int, Row]]:
     """The keys of the rows that are there, with the places of their edits."""
     return [

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.common.row_edits import (
+    EditGroup,
     change_of,
     check_rows,
     check_shape,
-    in_order,
+    grouped,
     keys_in_order,
     narrowed_row,
     new_keys,
@@ -141,7 +142,7 @@ async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) 
     if counter is not None:
         await counter.start(session)
     keys: dict[int, Row] = {}
-    for group in _groups(change):
+    for group in grouped(change):
         keys |= await _write(session, table, change, group)
     affected = len(change.edits)
     if counter is not None:
@@ -252,29 +253,8 @@ def _source(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
     return f"ROWS FROM ({arrays}) AS v({names})", dump([list(column) for column in columns])
 
 
-class Group(NamedTuple):
-    """Edits of one kind that write the same columns: `places` get values, `defaults` DEFAULT."""
-
-    verb: str
-    places: tuple[int, ...]
-    defaults: tuple[int, ...]
-    edits: list[tuple[int, RowEdit]]
-
-
-def _groups(change: ChangeRows) -> list[Group]:
-    """The edits in the order in which they are made, those that one statement makes together."""
-    groups: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Group] = {}
-    for place, edit in in_order(change):
-        values = edit.values or ()
-        given = tuple(sorted([at for at, value in values if value != DEFAULT]))
-        by_default = tuple(sorted([at for at, value in values if value == DEFAULT]))
-        key = edit.verb, given, by_default
-        groups.setdefault(key, Group(*key, [])).edits.append((place, edit))
-    return list(groups.values())
-
-
 async def _write(
-    session: PostgresSession, table: Table, change: ChangeRows, group: Group
+    session: PostgresSession, table: Table, change: ChangeRows, group: EditGroup
 ) -> dict[int, Row]:
     """Make the edits of a group; the keys that their rows have then, by their places. Raises:
     TidegateError."""
@@ -283,7 +263,7 @@ async def _write(
     return _keys_of(done, change, group)
 
 
-def _keys_of(done: PGresult, change: ChangeRows, group: Group) -> dict[int, Row]:
+def _keys_of(done: PGresult, change: ChangeRows, group: EditGroup) -> dict[int, Row]:
     rows = rows_of(done)
     if len(rows) != len(group.edits):
         raise not_written(change.table)
@@ -295,7 +275,7 @@ def _keys_of(done: PGresult, change: ChangeRows, group: Group) -> dict[int, Row]
     return {int(row[-1]): tuple(row[:-1]) for row in rows}
 
 
-def _statement(table: Table, change: ChangeRows, group: Group) -> tuple[str, Params]:
+def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str, Params]:
     undo, names, width = table.undo, change.shape.names, len(table.undo.key)
     name = place_of(undo)
     keys = ", ".join([f"t.{_quote(each)}::text" for each in undo.key])
@@ -336,12 +316,12 @@ def _statement(table: Table, change: ChangeRows, group: Group) -> tuple[str, Par
     return text, params
 
 
-def _numbered(group: Group) -> list[tuple[int, RowEdit]]:
+def _numbered(group: EditGroup) -> list[tuple[int, RowEdit]]:
     """The edits of a group with their numbers in it."""
     return [(number, edit) for number, (_, edit) in enumerate(group.edits)]
 
 
-def _values(group: Group, edit: RowEdit) -> list[Any]:
+def _values(group: EditGroup, edit: RowEdit) -> list[Any]:
     values = dict(edit.values or ())
     return [_written(values[place]) for place in group.places]
 

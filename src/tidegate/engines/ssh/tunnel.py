@@ -22,6 +22,7 @@ from tidegate.engines.api import (
     Engine,
     EngineTransaction,
     StatementDescription,
+    can_edit,
     can_prepare,
     can_undo,
     has_blocks,
@@ -35,6 +36,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.changes import Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.results import Document
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Judgement, Statement
@@ -263,6 +265,20 @@ class TunnelledEngine:
             raise _lacks("puts no rows back")
         await self._ensure_tunnel()
         return await self._engine.put_back(permit, cancellation)
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        """As `EditingEngine.read_images`, if the engine behind the tunnel has it."""
+        if not can_edit(self._engine):
+            raise _lacks("edits no rows")
+        await self._ensure_tunnel()
+        return await self._engine.read_images(permit, cancellation)
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        """As `EditingEngine.change_rows`, if the engine behind the tunnel has it."""
+        if not can_edit(self._engine):
+            raise _lacks("edits no rows")
+        await self._ensure_tunnel()
+        return await self._engine.change_rows(permit, cancellation)
 
     async def close(self) -> None:
         try:

@@ -95,7 +95,7 @@ def reversibility(session: DuckdbSession, run: Run) -> Reversibility:
         return Reversibility(False, outline)
     cursor = session.cursor(run.version)
     try:
-        found = _find(cursor, outline, run.schema)
+        found = find_table(cursor, outline, run.schema)
     finally:
         session.drop(cursor)
     return reversibility_of(found)
@@ -111,7 +111,7 @@ def run_change(cursor: Cursor, run: Run, max_bytes: int) -> Changed:
     check_effect(reading, run)
     params = parameters_of(reading, run)
     outline = outline_of(run.text, "duckdb", len(params or ()))
-    found = outline if isinstance(outline, str) else _find(cursor, outline, run.schema)
+    found = outline if isinstance(outline, str) else find_table(cursor, outline, run.schema)
     table = table_to_keep(found)
     if isinstance(table, str) or isinstance(outline, str):
         return Changed(reason=str(table))
@@ -151,7 +151,7 @@ def compare(cursor: Cursor, image: ChangeImage) -> Comparison:
     """Compare the rows of an image with those there now. Raises: duckdb.Error, TidegateError."""
     comparison = RowComparison()
     for kept in image.tables:
-        table = _table(cursor, kept.schema, kept.table)
+        table = read_table(cursor, kept.schema, kept.table)
         if table is None or table.shape != kept.shape:
             return Comparison(reason=f"the table {kept.table} has another definition now")
         compare_rows(comparison, kept, _read_current_rows(cursor, table, kept))
@@ -166,7 +166,7 @@ def put_back(cursor: Cursor, image: ChangeImage) -> PutBack:
         return PutBack(found)
     made: list[TableImage] = []
     for kept in image.tables:
-        table = _table(cursor, kept.schema, kept.table)
+        table = read_table(cursor, kept.schema, kept.table)
         if table is None:
             raise TidegateError(Code.INTERNAL, "A table went while its rows were put back.")
         _restore(cursor, table, kept)
@@ -204,7 +204,7 @@ def _image(
     return image_of_change(table, outline, was, [row[:width] for row in after], affected)
 
 
-def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> FoundTable | str:
+def find_table(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> FoundTable | str:
     if len(outline.name) > 2 or outline.qualified:
         return "its database is not known, or it calls a function by its place"
     if outline.upserts or outline.verb == "merge":
@@ -218,10 +218,10 @@ def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> FoundTa
     if len(looked) != 1:
         return "it is not about a plain table"
     place, name, _, triggers, keys, volatile = looked[0]
-    table = _table(cursor, str(place), str(name))
+    table = read_table(cursor, str(place), str(name))
     if table is None:
         return "it is not about a plain table"
-    unkept = [each for each in table.columns if not _is_kept(each.type)]
+    unkept = [each for each in table.columns if not is_kept(each.type)]
     floats = [each for each in table.columns if each.name in table.key and each.type in _FLOATS]
     objections = (
         (triggers, "the database has triggers"),
@@ -236,11 +236,11 @@ def _find(cursor: Cursor, outline: ChangeOutline, schema: str | None) -> FoundTa
 _FLOATS = ("FLOAT", "DOUBLE")
 
 
-def _is_kept(kind: str) -> bool:
+def is_kept(kind: str) -> bool:
     return kind.lower() in _KEPT or (kind.startswith(_ALSO) and not kind.endswith("]"))
 
 
-def _table(cursor: Cursor, schema: str, name: str) -> UndoTable | None:
+def read_table(cursor: Cursor, schema: str, name: str) -> UndoTable | None:
     """The table as it is now; None if it is not there."""
     nothing: list[str] = []
     looked = cursor.execute(_TABLE, [schema, name, nothing, nothing]).fetchall()
@@ -275,17 +275,19 @@ def _at_keys(cursor: Cursor, table: UndoTable, keys: Sequence[Row]) -> list[Row]
     """The rows with these keys, as `_texts` reads them."""
     found: list[Row] = []
     for some in portions(keys):
-        source, params = _values(some)
-        text = f"SELECT {_texts(table, 't')} FROM {_place(table)} AS t, {source}"
-        found += cursor.execute(f"{text} WHERE {_key_join_condition(table)}", params).fetchall()
+        source, params = values_table(some)
+        text = f"SELECT {_texts(table, 't')} FROM {place_of(table)} AS t, {source}"
+        found += cursor.execute(f"{text} WHERE {key_join_condition(table)}", params).fetchall()
     return found
 
 
 def _restore(cursor: Cursor, table: UndoTable, kept: TableImage) -> None:
     parts = parts_of(kept)
     for some in portions([kept.key_of(row) for row in parts.goes]):
-        source, params = _values(some)
-        text = f"DELETE FROM {_place(table)} AS t USING {source} WHERE {_key_join_condition(table)}"
+        source, params = values_table(some)
+        text = (
+            f"DELETE FROM {place_of(table)} AS t USING {source} WHERE {key_join_condition(table)}"
+        )
         cursor.execute(text, params)
     for places, rows in _by_changed_columns(kept, parts.changes).items():
         width = len(table.key_places)
@@ -294,16 +296,16 @@ def _restore(cursor: Cursor, table: UndoTable, kept: TableImage) -> None:
             [f"{_quote(column.name)} = CAST(v.c{at} AS {column.type})" for at, column in named]
         )
         for some in portions(rows):
-            source, params = _values(some)
-            text = f"UPDATE {_place(table)} AS t SET {sets} FROM {source}"
-            cursor.execute(f"{text} WHERE {_key_join_condition(table)}", params)
+            source, params = values_table(some)
+            text = f"UPDATE {place_of(table)} AS t SET {sets} FROM {source}"
+            cursor.execute(f"{text} WHERE {key_join_condition(table)}", params)
     names = ", ".join([_quote(column.name) for column in table.columns])
     read_back = ", ".join(
         [f"CAST(v.c{at} AS {column.type})" for at, column in enumerate(table.columns)]
     )
     for some in portions([row.before or () for row in parts.returns]):
-        source, params = _values(some)
-        text = f"INSERT INTO {_place(table)} ({names}) SELECT {read_back} FROM {source}"
+        source, params = values_table(some)
+        text = f"INSERT INTO {place_of(table)} ({names}) SELECT {read_back} FROM {source}"
         cursor.execute(text, params)
 
 
@@ -322,7 +324,7 @@ def _by_changed_columns(
     return found
 
 
-def _values(rows: Sequence[Row]) -> tuple[str, list[Any]]:
+def values_table(rows: Sequence[Row]) -> tuple[str, list[Any]]:
     """Rows of texts as a table `v` with the columns c0, c1, ..., and its parameters."""
     width = len(rows[0])
     row = "(" + ", ".join(["CAST(? AS VARCHAR)"] * width) + ")"
@@ -331,7 +333,7 @@ def _values(rows: Sequence[Row]) -> tuple[str, list[Any]]:
     return f"(VALUES {listed}) AS v({names})", [value for each in rows for value in each]
 
 
-def _key_join_condition(table: UndoTable) -> str:
+def key_join_condition(table: UndoTable) -> str:
     """That a row `t` has the key in `v`."""
     return " AND ".join(
         [
@@ -341,5 +343,5 @@ def _key_join_condition(table: UndoTable) -> str:
     )
 
 
-def _place(table: UndoTable) -> str:
+def place_of(table: UndoTable) -> str:
     return f"{_quote(table.schema)}.{_quote(table.name)}"

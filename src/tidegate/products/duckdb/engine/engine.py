@@ -13,7 +13,13 @@ from typing import ClassVar, Self
 
 import msgspec
 
-from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import (
+    INSPECT_S,
+    Capabilities,
+    Cursor,
+    RowsConflictError,
+    StatementDescription,
+)
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.permit_checks import (
@@ -25,6 +31,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
+from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import (
     RunningStatement,
@@ -40,6 +47,7 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Prepare, Query
+from tidegate.model.row_changes import ChangedRows, FoundRows
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -49,6 +57,7 @@ from tidegate.products.duckdb.engine.messages import (
     Change,
     Changed,
     CompareOrRestore,
+    EditedRows,
     Greeting,
     Look,
     Metadata,
@@ -56,6 +65,7 @@ from tidegate.products.duckdb.engine.messages import (
     Prepared,
     PutBack,
     Question,
+    ReadByKeys,
     Run,
     Version,
 )
@@ -147,6 +157,7 @@ class DuckdbEngine:
         prepares=True,
         counts_changes=True,
         undoes=True,
+        edits=True,
     )
     """The capabilities, except the concurrency, which the URL sets."""
     capabilities: Capabilities
@@ -305,6 +316,44 @@ class DuckdbEngine:
         if done.image is None:
             await running.close()
         return done.found
+
+    async def read_images(self, permit: Permit, cancellation: Cancellation) -> FoundRows:
+        refuse_identity(permit)
+        request = images_of(permit)
+        wanted = ReadByKeys(
+            self._url.version(),
+            request.schema or "main",
+            request.table,
+            [list(key) for key in request.keys],
+            list(request.key_names),
+            list(request.hidden),
+        )
+        timeout_s = permit.limits.timeout_s
+        return await self._ask("read_by_keys", wanted, FoundRows, timeout_s, cancellation)
+
+    async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
+        from tidegate.products.duckdb.engine.row_edits import edits_of  # needed only to edit rows
+
+        refuse_identity(permit)
+        change, keeper = change_of(permit), permit.keeper
+        running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
+        async with running as worker:
+            edits = edits_of(change, self._url.version(), permit)
+            done = await worker.ask("edit_rows", edits, EditedRows)
+            if not done.count and not change.tries:
+                if done.image is not None and keeper is not None:
+                    await asyncio.to_thread(keeper.prepare, done.image)
+                elif keeper is not None:
+                    await asyncio.to_thread(keeper.give_up, done.reason)
+                running.committing = True
+                await worker.ask("commit", None, type(None))
+                running.committing = False
+                running.release()
+        if done.count or change.tries:
+            await running.close()
+        if done.count:
+            raise RowsConflictError(change.table, tuple(done.conflicts), done.count)
+        return ChangedRows(tuple(done.rows), len(change.edits))
 
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         if judgement.verb == "select":

@@ -9,6 +9,7 @@ import msgspec
 from tidegate.model.changes import ChangeImage, Comparison
 from tidegate.model.requests import Browse
 from tidegate.model.results import Cells, Limits, Page
+from tidegate.model.row_changes import EditConflict, FoundRow, TableShape
 from tidegate.model.schema import Catalog, Counts, Ddl, Status
 from tidegate.model.statements import Judgement, TouchedTable
 
@@ -92,6 +93,49 @@ class CompareOrRestore(msgspec.Struct, frozen=True, array_like=True):
 
     version: str
     image: ChangeImage
+
+
+class ReadByKeys(msgspec.Struct, frozen=True, array_like=True):
+    """Read rows of a table by keys as they are shown, without `hidden` columns."""
+
+    version: str
+    schema: str
+    table: str
+    keys: list[list[Any]]
+    key_names: list[str]
+    hidden: list[str]
+
+
+class Edit(msgspec.Struct, frozen=True, array_like=True):
+    """An edit of a row (`RowEdit`): the columns at the places of `defaults` get DEFAULT."""
+
+    before: list[Any] | None
+    values: list[tuple[int, Any]] | None
+    defaults: list[int]
+
+
+class EditRows(msgspec.Struct, frozen=True, array_like=True):
+    """Make edits, and keep the transaction open. With `keeps` an image is made of the rows, unless
+    they take more than `max_bytes`."""
+
+    version: str
+    shape: TableShape
+    edits: list[Edit]
+    tries: bool = False
+    max_rows_changed: int | None = None
+    keeps: bool = False
+    max_bytes: int = 0
+
+
+class EditedRows(msgspec.Struct, frozen=True, array_like=True):
+    """Edits that were made and not yet committed, with the image of their rows or why there is
+    none; or some of the conflicts that prevent them."""
+
+    rows: list[FoundRow | None] = []
+    image: ChangeImage | None = None
+    reason: str = ""
+    conflicts: list[EditConflict] = []
+    count: int = 0
 
 
 class PutBack(msgspec.Struct, frozen=True, array_like=True):

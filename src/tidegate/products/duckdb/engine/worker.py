@@ -17,6 +17,7 @@ from tidegate.engines.worker.worker_main import Answer, serve
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import Comparison
 from tidegate.model.requests import Browse
+from tidegate.model.row_changes import FoundRows
 from tidegate.model.statements import DryRun, Effect, Judgement
 from tidegate.products.duckdb.engine import catalog, changes
 from tidegate.products.duckdb.engine.connection import DuckdbSession, bound_memory
@@ -29,6 +30,8 @@ from tidegate.products.duckdb.engine.messages import (
     Changed,
     CompareOrRestore,
     Definition,
+    EditedRows,
+    EditRows,
     Fill,
     Filled,
     Greeting,
@@ -38,6 +41,7 @@ from tidegate.products.duckdb.engine.messages import (
     Portion,
     PutBack,
     Question,
+    ReadByKeys,
     Run,
     Setup,
     Started,
@@ -73,6 +77,8 @@ class Worker:
             "reversibility": lambda body: changes.reversibility(self.session, unpack(body, Run)),
             "change": lambda body: self.change(unpack(body, Change)),
             "compare": lambda body: self.compare(unpack(body, CompareOrRestore)),
+            "read_by_keys": lambda body: self.read_by_keys(unpack(body, ReadByKeys)),
+            "edit_rows": lambda body: self.edit_rows(unpack(body, EditRows)),
             "put_back": lambda body: self.put_back(unpack(body, CompareOrRestore)),
             "commit": lambda _: self.commit(),
         }
@@ -142,6 +148,21 @@ class Worker:
             return changes.compare(cursor, kept.image)
         finally:
             self.session.drop(cursor)
+
+    def read_by_keys(self, wanted: ReadByKeys) -> FoundRows:
+        from tidegate.products.duckdb.engine import row_changes  # needed only to edit rows
+
+        cursor = self.session.cursor(wanted.version)
+        try:
+            return row_changes.read_images(cursor, wanted)
+        finally:
+            self.session.drop(cursor)
+
+    def edit_rows(self, edits: EditRows) -> EditedRows:
+        """Make edits: the transaction waits for `commit`, or is undone."""
+        from tidegate.products.duckdb.engine import row_changes
+
+        return row_changes.edit_rows(self._begin_change(edits.version), edits)
 
     def put_back(self, kept: CompareOrRestore) -> PutBack:
         """Put rows back: the transaction waits for `commit`, or is undone."""
