@@ -489,6 +489,8 @@ async def test_an_engine_behind_a_tunnel_keeps_what_it_can_do(sshd, tmp_path):
             for asked in (
                 engine.prepare(permit, NEVER),
                 engine.begin(permit, TransactionModes(), NEVER),
+                engine.read_images(permit, NEVER),
+                engine.change_rows(permit, NEVER),
             ):
                 with pytest.raises(TidegateError) as caught:
                     await asked
