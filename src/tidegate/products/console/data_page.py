@@ -17,6 +17,7 @@ from tidegate.edges.http.router import (
     read_json,
 )
 from tidegate.identity.operators import SignedIn
+from tidegate.products.console.blocks import BlockStep, DataBlocks, NewBlock
 from tidegate.products.console.charts import ChartOfRun, RunCharts
 from tidegate.products.console.column_figures import ColumnFigures, ColumnsOf
 from tidegate.products.console.console import Answer
@@ -65,6 +66,7 @@ class DataPage:
         self._diagrams = DataDiagrams(calls)
         self._forms = TableForms(calls)
         self._servers = ServerPanels(calls)
+        self._blocks = DataBlocks(calls)
         self._rows = DataRows(calls)
         self._figures = ColumnFigures(calls)
         self._tabs = tabs
@@ -110,6 +112,8 @@ class DataPage:
             ("POST", "runs/{id}/chart", self._chart_run),
             ("POST", "runs/{id}/cancel", self._cancel_run),
             ("POST", "runs/{id}/close", self._close_run),
+            ("POST", "blocks", self._begin_block),
+            ("POST", "blocks/{id}", self._step_block),
             ("POST", "export-ticket", self._give_ticket),
             ("GET", "history", self._find_history),
         ):
@@ -247,6 +251,14 @@ class DataPage:
     async def _close_run(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         self._runs.close(request.parameters["id"], signed_in)
         return HttpResponse(204)
+
+    async def _begin_block(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body = await read_json(request, NewBlock, BODY_LIMIT)
+        return _json(await self._blocks.begin(body, _caller(request, signed_in)))
+
+    async def _step_block(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        body, id = await read_json(request, BlockStep, BODY_LIMIT), request.parameters["id"]
+        return _json(await self._blocks.step(id, body, _caller(request, signed_in)))
 
     # Downloads, and what was run before
 

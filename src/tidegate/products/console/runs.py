@@ -72,6 +72,7 @@ class NewRun(Place, frozen=True, forbid_unknown_fields=True, kw_only=True):
     types: dict[str, ParameterType] | None = None
     reason: Annotated[str, Meta(max_length=500)] = ""
     max_rows: Annotated[int, Meta(ge=1, le=MOST_ROWS)] = DEFAULT_ROWS
+    transaction: Annotated[str, Meta(max_length=64)] = ""
 
 
 class Run:
@@ -299,6 +300,7 @@ class Runs:
                 call,
                 confirmed=confirmed,
                 reason=body.reason,
+                transaction=body.transaction,
                 cancellation=run.cancellation,
                 progress=partial(_report, run),
             )

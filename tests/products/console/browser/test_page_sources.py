@@ -18,7 +18,7 @@ FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {
     *("activity.js", "access.js", "chart_view.js", "data.js", "find_text.js", "now.js"),
     *("diagram.js", "diagram_choose.js", "diagram_export.js", "diagram_panel.js"),
-    *("diagram_worker.js", "diagram_fit.js", "server.js"),
+    *("diagram_worker.js", "diagram_fit.js", "server.js", "terminal.js"),
     *("saved_form.js", "saved_list.js", "saved_versions.js", "table_form.js"),
 }
 VENDORED = {"dagre.esm.js", "dagre.esm.d.ts", "dagre.LICENSE.txt"}

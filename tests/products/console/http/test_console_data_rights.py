@@ -83,6 +83,8 @@ ROWS = (
     Row("POST", "runs/{run}/chart", {}, OK, GONE),
     Row("POST", "runs/{run}/cancel", {}, OK, GONE),
     Row("POST", "runs/{run}/close", {}, DONE, GONE),
+    Row("POST", "blocks", PLACE, OK, NO_ROLE),
+    Row("POST", "blocks/{block}", {**PLACE, "action": "rollback"}, OK, NO_ROLE),
     Row("POST", "export-ticket", {**TABLE, "format": "csv"}, OK, NO_ROLE),
     Row("GET", "export?ticket={ticket}", None, OK, NO_ROLE),
     Row("GET", "history?source={source}", None, OK, NO_ROLE),
@@ -97,7 +99,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def pattern_of(row: Row) -> tuple[str, str]:
     path = row.path.partition("?")[0]
-    return row.method, path.replace("{tab}", "{id}").replace("{run}", "{id}")
+    for name in ("{tab}", "{run}", "{block}"):
+        path = path.replace(name, "{id}")
+    return row.method, path
 
 
 def served() -> set[tuple[str, str]]:
@@ -137,7 +141,9 @@ def prepared(visitor: Visitor, source: str) -> dict[str, str]:
     )
     body = {"source": source, "table": "orders", "format": "csv"}
     ticket = answer(visitor.post("data/export-ticket", body))["ticket"]
-    return {"source": source, "tab": tab, "run": run["id"], "ticket": ticket}
+    begun = visitor.post("data/blocks", {"source": source})
+    block = answer(begun)["id"] if begun.status_code == 200 else "none"  # DuckDB has none
+    return {"source": source, "tab": tab, "run": run["id"], "ticket": ticket, "block": block}
 
 
 def send(visitor: Visitor, row: Row, names: dict[str, str]) -> httpx.Response:

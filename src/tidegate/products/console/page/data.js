@@ -202,7 +202,7 @@ function actions() {
     ...data.sources.peek().filter(({ may }) => may.read).map((source) =>
       ({ label: `New query on ${source.name}`, run: () => newQuery(source.name) })),
     { label: "Saved queries", keys: "Alt O", run: showSaved },
-    { label: "New tab of another kind: diagram, server, table by form …", run: () => void newTab() },
+    { label: "New tab of another kind: diagram, server, terminal, table by form …", run: () => void newTab() },
     { label: "Search the tables of all sources", keys: "/", run: () => document.getElementById("tree-search")?.focus() },
     { label: "Open the tab again that was closed last", keys: "Alt Shift W", run: () => void data.reopen() },
     ...(tab ? [

@@ -220,11 +220,12 @@ class Tree {
     const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;
     const diagram = { label: "Show the diagram", run: () => void data.openView("erDiagram", place, ofTable) };
     const server = { label: "Show the server", run: () => void data.openView("serverDashboard", { ...place, schema: null }) };
+    const terminal = { label: "New terminal here", run: () => void data.openView("terminal", place) };
     if (row.kind === "source" || row.kind === "schema") {
       const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
       const refresh = { label: "Read the names again", run: () => this.#names.refresh() };
       const may = row.kind === "schema" || row.source.may.read;
-      return { label: name, items: may ? [open, query, form, diagram, ...(row.kind === "source" ? [server] : []), refresh, null, copy] : [copy], at };
+      return { label: name, items: may ? [open, query, terminal, form, diagram, ...(row.kind === "source" ? [server] : []), refresh, null, copy] : [copy], at };
     }
     /** @param {"rows" | "structure" | "ddl"} view */
     const show = (view) => () => void data.openTable(row.place, row.table).then((tab) => {

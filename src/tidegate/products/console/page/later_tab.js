@@ -10,6 +10,7 @@ import { prose } from "./text.js";
 
 const VIEWS = /** @type {Partial<Record<string, [string, () => Promise<View>]>>} */ ({
   createTable: ["table_form.js", async () => (await import("./table_form.js")).tableFormTab],
+  terminal: ["terminal.js", async () => (await import("./terminal.js")).terminalTab],
   serverDashboard: ["server.js", async () => (await import("./server.js")).serverTab],
   erDiagram: ["diagram.js", async () => (await import("./diagram.js")).diagramTab],
 });

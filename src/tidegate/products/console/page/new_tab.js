@@ -15,11 +15,12 @@ const KINDS = /** @type {[TabKind, string][]} */ ([
   ["erDiagram", "Diagram: the tables of a schema and their keys"],
   ["createTable", "New table, by a form"],
   ["serverDashboard", "Server: sessions, slow statements, sizes, memory"],
+  ["terminal", "Terminal: a transcript in the source's own language"],
 ]);
 
 export function newTabButton() {
   return h("div", { class: "new-query" }, h("button", {
-    class: "small", title: "New tab: diagram, server, table by form", "aria-label": "New tab of another kind", onclick: () => void newTab(),
+    class: "small", title: "New tab: diagram, server, terminal, table by form", "aria-label": "New tab of another kind", onclick: () => void newTab(),
   }, icon("diagram")));
 }
 
