@@ -28,6 +28,32 @@ from support.data_desk import ENGINES, MAKERS, answer, desk  # noqa: E402
 ROWS = 1_000_000
 TABLES = 1_200
 TIMES = 15
+_NUMBER = {"field": "n", "type": "quantitative"}
+CHARTS: dict[str, dict[str, Any]] = {
+    "bars of sums": {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "made", "type": "temporal", "timeUnit": "yearmonth"},
+            "y": {**_NUMBER, "aggregate": "sum"},
+        },
+    },
+    "bins": {
+        "mark": "bar",
+        "encoding": {"x": {**_NUMBER, "bin": True}, "y": {"aggregate": "count"}},
+    },
+    "many categories": {
+        "mark": "bar",
+        "encoding": {
+            "x": {"field": "word", "type": "nominal", "sort": "-y"},
+            "y": {**_NUMBER, "aggregate": "median"},
+        },
+    },
+    "points": {
+        "mark": "point",
+        "encoding": {"x": {"field": "id", "type": "quantitative"}, "y": _NUMBER},
+    },
+}
+"""A chart of 100,000 rows takes at most 1.5 times as long as their CSV."""
 _BIG = "CREATE TABLE big (id INTEGER PRIMARY KEY, word VARCHAR(40), n INTEGER, made TIMESTAMP)"
 _FILL = {
     "lite": "WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s LIMIT {rows})"
@@ -76,13 +102,19 @@ def fill(source: str, url: str) -> None:
 
 def timed(work: Callable[[], Any]) -> str:
     """The median and the longest of several requests, in milliseconds."""
+    taken = times_of(work)
+    return f"{median(taken):8.1f} ms   longest {max(taken):8.1f} ms"
+
+
+def times_of(work: Callable[[], Any]) -> list[float]:
+    """How long several requests take, in milliseconds, after one that is not counted."""
     work()
     taken: list[float] = []
     for _ in range(TIMES):
         began = time.perf_counter()
         work()
         taken.append((time.perf_counter() - began) * 1000)
-    return f"{median(taken):8.1f} ms   longest {max(taken):8.1f} ms"
+    return taken
 
 
 def memory(pid: int) -> float:
@@ -129,6 +161,22 @@ def measure(visitor: Visitor, pid: int) -> None:
         print(
             f"{source:6} held {run['row_count']:,} rows in {run['elapsed_ms']:,.0f} ms;"
             f" memory {before:.1f} -> {memory(pid):.1f} MB; 1,000 of them {rows}"
+        )
+        measure_charts(visitor, source, run)
+
+
+def measure_charts(visitor: Visitor, source: str, run: dict[str, Any]) -> None:
+    """Print how long charts of a held result take, beside its CSV file."""
+    wanted = {"run": run["id"], "format": "csv"}
+    csv = median(times_of(lambda: answer(visitor.post("data/export-ticket", wanted))))
+    for name, spec in CHARTS.items():
+        body = {"spec": spec}
+        taken = median(
+            times_of(lambda body=body: answer(visitor.post(f"data/runs/{run['id']}/chart", body)))
+        )
+        print(
+            f"{source:6} {name:16} of {run['row_count']:,} rows {taken:8.1f} ms;"
+            f" their CSV {csv:8.1f} ms; ratio {taken / csv:.2f}"
         )
 
 

@@ -264,7 +264,7 @@ def tools() -> str:
     for name in SURFACES:
         surface = import_module(SURFACES[name].module).surface(_NoGate(), config=WRITABLE)
         lines += ["", f"## {name}", "", surface.instructions or ""]
-        usual = surface.tools(None)
+        usual = surface.listed_tools()
         lines += [line for tool in usual for line in _tool(tool)]
         names = {tool.name for tool in usual}
         more = [tool for tool in _extended_tools(name) if tool.name not in names]
@@ -284,7 +284,7 @@ def _extended_tools(name: str) -> Sequence[Tool]:
     surface = import_module(SURFACES[name].module).surface(
         _NoGate(), config=WRITABLE, settings=settings
     )
-    return surface.tools(None)
+    return surface.listed_tools()
 
 
 class _NoGate:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from wire.served import EVERYTHING, Served
 LAUNCHER = Path("@modelcontextprotocol/inspector/clients/launcher/build/index.js")
 ERAS = ("legacy", "auto", "modern")
 TOOL_FAILED = 5
+NO_APP = 2
 
 each_era = pytest.mark.parametrize("era", ERAS)
 
@@ -111,3 +113,15 @@ def test_a_task_that_fails_has_the_status_of_a_failed_tool(
 ) -> None:
     status, said = _inspect(tmp_path, "modern", target, "tools/call", "--tool-name", "failing_job")
     assert status == TOOL_FAILED, said
+
+
+def test_a_tool_with_a_page_names_it_to_a_client_that_shows_pages(tmp_path: Path) -> None:
+    source = f"sqlite:///{tmp_path / 'shop.db'}"
+    sqlite3.connect(tmp_path / "shop.db").close()
+    target = [sys.executable, "-m", "tidegate", "serve", "--state", str(tmp_path), source]
+    options = ("--tool-name", "query", "--app-info")
+    status, found = _inspect(tmp_path, "legacy", target, "tools/call", *options, "--advertise-apps")
+    assert status == 0, found
+    assert (found["hasApp"], found["resourceUri"]) == (True, "ui://tidegate/result"), found
+    status, _ = _inspect(tmp_path, "legacy", target, "tools/call", *options)
+    assert status == NO_APP

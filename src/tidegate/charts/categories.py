@@ -11,6 +11,9 @@ from tidegate.charts.aggregates import aggregate
 from tidegate.charts.spec import Aggregate, Channel
 from tidegate.charts.values import in_order
 
+_SAME_OF_ONE = frozenset({"sum", "mean", "median", "min", "max"})
+"""Aggregates that give back a value that is alone."""
+
 
 class Other:
     """The place of all values that have none of their own."""
@@ -32,7 +35,10 @@ class Weights:
         """The weight of each category; `categories` are of the rows."""
         if self._values is None:
             return Counter(categories)
-        groups: dict[Any, list[Any]] = {each: [] for each in categories}
+        alone = dict(zip(categories, self._values, strict=True))
+        if len(alone) == len(categories) and self._op in _SAME_OF_ONE:
+            return alone
+        groups: dict[Any, list[Any]] = {each: [] for each in alone}
         for category, value in zip(categories, self._values, strict=True):
             groups[category].append(value)
         return {each: aggregate(self._op, values) for each, values in groups.items()}
@@ -67,7 +73,8 @@ def merge_rest(
     if len(set(categories)) <= most:
         return list(categories), None
     known = weights.of(categories)
-    heaviest = sorted(known, key=lambda each: _negative(_size(known[each])))[: most - 1]
+    sizes = {each: -1 if weight is None else abs(weight) for each, weight in known.items()}
+    heaviest = sorted(sizes, key=sizes.__getitem__, reverse=True)[: most - 1]
     other = Other(len(known) - len(heaviest))
     kept = {each: each for each in heaviest}
     return [kept.get(each, other) for each in categories], other
@@ -76,10 +83,6 @@ def merge_rest(
 def _named(value: Any) -> Any:
     """A value as a specification writes it."""
     return float(value) if isinstance(value, Decimal) else value
-
-
-def _size(weight: Any) -> Any:
-    return None if weight is None else abs(weight)
 
 
 def _weight(value: Any) -> tuple[bool, Any]:

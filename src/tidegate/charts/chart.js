@@ -48,7 +48,7 @@ function shape(tag, attributes, ...children) {
 
 /** @template {keyof HTMLElementTagNameMap} K @param {K} tag @param {Record<string, string>} [attributes]
  * @param {...(Node | string)} children @returns {HTMLElementTagNameMap[K]} */
-function element(tag, attributes = {}, ...children) {
+export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   node.append(...children);
@@ -59,7 +59,7 @@ function element(tag, attributes = {}, ...children) {
 const short = (value) => String(Math.round(value * 10) / 10);
 
 /** Text of a database with its hidden characters named: none of them may reorder what is beside it. @param {string} text */
-const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
+export const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
   (each) => `‹U+${each.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 
 /** @param {string} text @param {number} [most] */

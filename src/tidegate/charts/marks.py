@@ -27,9 +27,14 @@ MOST_MARKS = 5_000
 MOST_COLORS = 12
 
 
-def compute_chart(spec: ChartSpec, columns: Sequence[Column], parts: Iterable[Part]) -> Chart:
+def compute_chart(
+    spec: ChartSpec,
+    columns: Sequence[Column],
+    parts: Iterable[Part],
+    most_marks: int = MOST_MARKS,
+) -> Chart:
     """The chart of a result. Raises: TidegateError ARGUMENT_INVALID."""
-    return _Computation(spec, ChartColumns(spec, columns, parts)).chart()
+    return _Computation(spec, ChartColumns(spec, columns, parts), most_marks).chart()
 
 
 class Mark(NamedTuple):
@@ -43,8 +48,9 @@ class Mark(NamedTuple):
 class _Computation:
     """One chart on its way."""
 
-    def __init__(self, spec: ChartSpec, columns: ChartColumns) -> None:
+    def __init__(self, spec: ChartSpec, columns: ChartColumns, most: int) -> None:
         self._spec = spec
+        self._most = most
         self._columns = columns
         self._notes: list[str] = []
         self._bins: dict[str, Bins] = {}
@@ -87,7 +93,7 @@ class _Computation:
         }
         if spec.stack is not None and spec.mark == "area":
             marks = self._filled(marks)
-        marks, left = marks[:MOST_MARKS], len(marks) - MOST_MARKS
+        marks, left = marks[: self._most], len(marks) - self._most
         if left > 0:
             self._notes.append(rest_note(left, len(marks), aggregated=spec.is_aggregated))
         readers = [_Reader(each, orders.get(each.name), self._bins) for each in spec.channels]
@@ -200,7 +206,7 @@ class _Computation:
         colors = dict.fromkeys([each.color for each in marks])
         for place in dict.fromkeys([getattr(each, along) for each in marks]):
             for color in colors:
-                if (place, color) not in there and len(marks) <= MOST_MARKS:
+                if (place, color) not in there and len(marks) <= self._most:
                     x, y = (0, place) if value_axis == "x" else (place, 0)
                     marks.append(Mark(x, y, color))
         return marks
@@ -221,11 +227,11 @@ class _Computation:
         discrete.sort(key=lambda each: -len(set(self._shown[each.name])))
         for channel in discrete:
             count = len(set(zip(*self._shown.values(), strict=True)))
-            if count <= MOST_MARKS:
+            if count <= self._most:
                 return
             others = [values for name, values in self._shown.items() if name != channel.name]
             per_place = len(set(zip(*others, strict=True))) if others else 1
-            self._merge_channel(channel, max(2, MOST_MARKS // per_place))
+            self._merge_channel(channel, max(2, self._most // per_place))
 
     def _merge_channel(self, channel: Channel, most: int) -> None:
         weights = self._weights_for_merging(channel)

@@ -64,7 +64,9 @@ def initialize(
     info = server.info
     fields: dict[str, Any] = {
         "protocolVersion": revision.name,
-        "capabilities": render.capabilities(server.capabilities, revision),
+        "capabilities": render.capabilities(
+            served.capabilities_for(session.capabilities), revision
+        ),
         "serverInfo": info if revision.titles else Info(info.name, info.version),
     }
     if server.instructions is not None:

@@ -11,6 +11,7 @@ import logging
 
 from tidegate.protocol import initialization, jsonrpc
 from tidegate.protocol import params as p
+from tidegate.protocol.apps import SHOWING, shows_apps
 from tidegate.protocol.jsonrpc import Message, Unreadable
 from tidegate.protocol.long_calls import LongCalls
 from tidegate.protocol.methods import METHODS, Method, bare
@@ -30,6 +31,7 @@ from tidegate.protocol.request import InputRequired, McpRequest
 from tidegate.protocol.request_context import (
     UNKNOWN_CLIENT,
     check_marked,
+    declared_capabilities,
     names_version,
     open_request,
 )
@@ -63,12 +65,13 @@ class Kernel:
             meta = self._served.server_meta
             self._served.long_calls = LongCalls(server, meta, tasks, self._refuse)
         known = {name: bare(method) for name, method in server.methods.items()} | METHODS
-        self._methods = {
+        known = {
             name: method
             for name, method in known.items()
-            if (method.capability is None or self._served.has(method.capability))
-            and (tasks is not None or not name.startswith("tasks/"))
+            if tasks is not None or not name.startswith("tasks/")
         }
+        self._methods = self._served.methods_for(known, {})
+        self._app_methods = self._served.methods_for(known, SHOWING)
         self._round_trips = MultiRoundTrip(seal or RequestState())
 
     async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
@@ -114,7 +117,7 @@ class Kernel:
                 self._served.knows_modern and names_version(message, transport)
             ):
                 return initialization.initialize(self._served, self.sessions, message, transport)
-            method = self._methods.get(message.method)
+            method = self._method_for(message, transport)
             if call is not None:
                 params = call.params
                 check_marked(self._served, params, call.request, transport)
@@ -192,6 +195,18 @@ class Kernel:
             return await self.serve_message(message, member)
         finally:
             transport.cancellation.forget(end)
+
+    def _method_for(self, message: Message, transport: TransportContext) -> Method | None:
+        """The method, if this server has it for this client."""
+        name = message.method or ""
+        method = self._methods.get(name)
+        if (
+            method is None
+            and name in self._app_methods
+            and shows_apps(declared_capabilities(message, transport))
+        ):
+            return self._app_methods[name]
+        return method
 
     def _read(
         self, message: Message, method: Method | None, transport: TransportContext

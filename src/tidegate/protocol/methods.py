@@ -54,7 +54,8 @@ def _cacheable(served: ServedServer, request: McpRequest, fields: dict[str, Any]
 
 
 async def discover(served: ServedServer, request: McpRequest, params: p.Params) -> bytes:
-    capabilities = render.capabilities(served.server.capabilities, request.wire)
+    own = served.capabilities_for(request.client_capabilities)
+    capabilities = render.capabilities(own, request.wire)
     if served.long_calls is not None:
         capabilities["extensions"] = {**capabilities.get("extensions", {}), EXTENSION: {}}
     fields: dict[str, Any] = {

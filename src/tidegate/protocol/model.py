@@ -46,6 +46,8 @@ class Tool(msgspec.Struct, frozen=True):
     output_schema: Mapping[str, Any] | None = None
     annotations: Annotations | None = None
     meta: Mapping[str, Any] | None = None
+    app: str = ""
+    """The address of the page that shows its results (`apps.py`), in every revision."""
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -404,5 +406,7 @@ class Settings(msgspec.Struct, frozen=True):
     an error; `initialize` names a revision though there is a fallback, and null as the client's
     capabilities counts as absent; `notifications/initialized` counts if it has an id, and is not
     answered; `params` that are not an object are wrong parameters."""
+    app_capabilities: Mapping[str, Mapping[str, Any]] = {}
+    """What the server has in addition for a client that shows pages (`apps.py`)."""
     error_data: Mapping[int, Mapping[str, Any]] = {}
     """The `data` of JSON-RPC errors that have none, by their code."""

@@ -43,6 +43,8 @@ def tool(value: Tool, revision: Revision) -> dict[str, Any]:
         fields["annotations"] = value.annotations
     if revision.meta_in_lists and value.meta is not None:
         fields["_meta"] = value.meta
+    if value.app:
+        fields["_meta"] = {**fields.get("_meta", {}), "ui": {"resourceUri": value.app}}
     return fields
 
 

@@ -66,6 +66,19 @@ def names_version(message: Message, transport: TransportContext) -> bool:
     return VERSION_KEY in (p.read(p.Params, message.params).meta or ())
 
 
+def declared_capabilities(message: Message, transport: TransportContext) -> Mapping[str, Any]:
+    """What the client of a message has declared, before the message is read; nothing if it is not
+    known yet."""
+    try:
+        meta = p.read(p.Params, message.params).meta or NOTHING
+    except RpcError:
+        return NOTHING
+    if VERSION_KEY in meta:
+        found = meta.get(CAPABILITIES_KEY)
+        return cast("Mapping[str, Any]", found) if isinstance(found, dict) else NOTHING
+    return NOTHING if transport.session is None else transport.session.capabilities
+
+
 def _open_stateless(
     served: ServedServer, message: Message, params: p.Params, transport: TransportContext
 ) -> McpRequest:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tidegate.protocol.apps import shows_apps
 from tidegate.protocol.headers import marked_arguments
 from tidegate.protocol.jsonrpc import encode
 from tidegate.protocol.long_calls import LongCalls
 from tidegate.protocol.model import Context, Server, Settings
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session_state import SessionStates
+
+if TYPE_CHECKING:  # which serves what is here
+    from tidegate.protocol.methods import Method
 
 SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 
@@ -35,11 +39,17 @@ class ServedServer:
         """Whether what names the stateless era is noticed: an older server would not know it."""
         self._marked: tuple[Sequence[Any], dict[str, dict[str, str]]] = ((), {})
 
-    def has(self, capability: str) -> bool:
-        """Whether the server has a capability; a dot goes deeper (`resources.subscribe`)."""
-        name, _, part = capability.partition(".")
-        found = self.server.capabilities.get(name)
-        return found is not None and (not part or bool(found.get(part)))
+    def capabilities_for(self, client: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the server has for a client with these capabilities."""
+        own, more = self.server.capabilities, self.settings.app_capabilities
+        return {**own, **more} if more and shows_apps(client) else own
+
+    def methods_for(
+        self, known: Mapping[str, Method], client: Mapping[str, Any]
+    ) -> dict[str, Method]:
+        """Those of the methods that the server has for a client with these capabilities."""
+        own = self.capabilities_for(client)
+        return {name: method for name, method in known.items() if _has(own, method.capability)}
 
     def marked_arguments(self, context: Context, tool: str) -> Mapping[str, str] | None:
         """The arguments of a tool that headers must repeat."""
@@ -53,3 +63,12 @@ class ServedServer:
         """End the listen streams, which would never end by themselves."""
         for end in list(self.listening):
             end()
+
+
+def _has(capabilities: Mapping[str, Any], wanted: str | None) -> bool:
+    """Whether a capability is among these; a dot goes deeper (`resources.subscribe`)."""
+    if wanted is None:
+        return True
+    name, _, part = wanted.partition(".")
+    found = capabilities.get(name)
+    return found is not None and (not part or bool(found.get(part)))

@@ -85,12 +85,26 @@ class SurfaceTool(msgspec.Struct, frozen=True):
     output: type[msgspec.Struct] | None = None
     input_schema: Mapping[str, Any] | None = None
     output_schema: Mapping[str, Any] | None = None
+    app_args: type[msgspec.Struct] | None = None
+    """The arguments from a client that shows pages; there, results are shown by the surface's
+    page. None: the tool is the same for every client."""
 
-    def listed(self, shape: ArgumentShape) -> Tool:
-        """The tool as the protocol lists it; `shape` writes the schema of its arguments."""
+    def listed(self, shape: ArgumentShape, app: str = "") -> Tool:
+        """The tool as the protocol lists it; `shape` writes the schema of its arguments. `app` is
+        the address of the surface's page, for a client that shows it."""
         output_schema = self.output_schema
         if output_schema is None and self.output is not None:
             output_schema = schema_of(self.output)
+        if app and self.app_args is not None:
+            return Tool(
+                name=self.name,
+                title=self.title,
+                description=self.description,
+                input_schema=shape(self.app_args),
+                output_schema=output_schema,
+                annotations=self.annotations,
+                app=app,
+            )
         return Tool(
             name=self.name,
             title=self.title,

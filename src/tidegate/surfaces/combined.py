@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate import __version__
 from tidegate.errors import Code, TidegateError
+from tidegate.protocol.apps import shows_apps
 from tidegate.protocol.model import (
     BareMethod,
     Completion,
@@ -66,14 +67,18 @@ class CombinedServer:
         self.settings = Settings(
             RevisionPolicy(tuple(sorted(accepted))),
             methods_without_session=next(filter(None, early), None),
+            app_capabilities={
+                name: value for s in surfaces for name, value in s.settings.app_capabilities.items()
+            },
         )
         self.stdio_settings = self.settings
-        self._listed: tuple[ListedTool, ...] | None = None
+        self._listed: dict[bool, tuple[ListedTool, ...]] = {}
 
     def tools(self, context: Context) -> Sequence[ListedTool]:
-        if self._listed is None:
-            self._listed = tuple(t for s in self._surfaces for t in s.tools(context))
-        return self._listed
+        shows = shows_apps(context.client_capabilities)
+        if shows not in self._listed:
+            self._listed[shows] = tuple(t for s in self._surfaces for t in s.tools(context))
+        return self._listed[shows]
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
         return await self._owner.get(name, self._surfaces[0]).call_tool(context, name, arguments)
@@ -95,7 +100,7 @@ class CombinedServer:
 
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]:
         for surface in self._surfaces:
-            if any(resource.matches(uri) for resource in surface.readable):
+            if surface.has_resource(context, uri):
                 return await surface.read_resource(context, uri)
         return await self._surfaces[0].read_resource(context, uri)
 

@@ -55,10 +55,10 @@ def _object(info: inspect.StructType, nullable: bool) -> dict[str, Any]:
 
 def _shape(kind: inspect.Type, nullable: bool, *, optional: bool = False) -> dict[str, Any]:
     if isinstance(kind, inspect.Metadata):
-        inner = {} if isinstance(kind.type, inspect.RawType) else _shape(kind.type, nullable)
         extra = cast(dict[str, Any] | None, kind.extra_json_schema)  # pyright: ignore[reportUnknownMemberType] # msgspec leaves the dict bare
         if extra and "type" in extra:
             return extra  # it advertises one of the types that are taken
+        inner = {} if isinstance(kind.type, inspect.RawType) else _shape(kind.type, nullable)
         return inner | (extra or {})
     plain = _PLAIN.get(type(kind))
     if plain is not None:

@@ -17,6 +17,7 @@ from msgspec import structs
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope, has_same_rights
 from tidegate.model.requests import ReleaseResult
+from tidegate.protocol.apps import MIME_TYPE, shows_apps
 from tidegate.protocol.model import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -89,7 +90,8 @@ class Primitives(msgspec.Struct, frozen=True):
     """What a surface offers: MCP's primitives of a server, and `methods` beside the protocol.
 
     `resources` are the same for every caller; `list_resources` gives those that only this caller
-    has. Raises: TidegateError.
+    has. Raises: TidegateError. `app` makes the page that shows results of tools with `app_args`, to
+    clients that show pages.
     """
 
     tools: Sequence[SurfaceTool]
@@ -97,6 +99,7 @@ class Primitives(msgspec.Struct, frozen=True):
     list_resources: Callable[[ToolContext], Awaitable[Sequence[Resource]]] | None = None
     prompts: Sequence[SurfacePrompt] = ()
     methods: Sequence[SurfaceMethod] = ()
+    app: Callable[[], str] | None = None
 
 
 class Refusals(msgspec.Struct, frozen=True):
@@ -135,6 +138,9 @@ class CallConventions(msgspec.Struct, frozen=True):
 
 _COMMON_CONVENTIONS = CallConventions()
 
+APP = "ui://tidegate/result"
+"""The address of the page, the same on every surface that has it."""
+
 
 class Surface:
     """`protocol.model.Server` made from data. One object serves every client."""
@@ -160,7 +166,8 @@ class Surface:
         self._refusals = refusals
         self._conventions = conventions
         self._on_rejected_call = on_rejected_call or _record_nothing
-        self._listed: tuple[Tool, ...] | None = None
+        self._app = primitives.app
+        self._listed: dict[bool, tuple[Tool, ...]] = {}
         resources = self.readable = tuple(primitives.resources)
         self._list_resources = primitives.list_resources
         self._resources = tuple(r.listed() for r in resources if not r.templated)
@@ -174,12 +181,21 @@ class Surface:
         }
 
     def tools(self, context: Context) -> Sequence[Tool]:
-        """Every tool in its fixed order; schemas are derived at the first listing."""
-        if self._listed is None:
-            self._listed = tuple(
-                tool.listed(self._conventions.shape) for tool in self.tools_by_name.values()
+        return self.listed_tools(shows_app=self._shows_app(context))
+
+    def listed_tools(self, *, shows_app: bool = False) -> Sequence[Tool]:
+        """Every tool in its fixed order, for clients that show the surface's page or for others;
+        schemas are derived at the first listing."""
+        shows_app = shows_app and self._app is not None
+        if shows_app not in self._listed:
+            self._listed[shows_app] = tuple(
+                tool.listed(self._conventions.shape, APP if shows_app else "")
+                for tool in self.tools_by_name.values()
             )
-        return self._listed
+        return self._listed[shows_app]
+
+    def _shows_app(self, context: Context) -> bool:
+        return self._app is not None and shows_apps(context.client_capabilities)
 
     async def call_tool(self, context: Context, name: str, arguments: dict[str, Any]) -> ToolResult:
         """Convert the arguments, run the tool, show a `TidegateError` as the surface does.
@@ -251,8 +267,11 @@ class Surface:
         self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]
     ) -> Any:
         """The arguments as the tool takes them. Raises: TidegateError ARGUMENT_INVALID."""
+        args = tool.args
+        if tool.app_args is not None and self._shows_app(tool_context.context):
+            args = tool.app_args
         try:
-            return convert(arguments, tool.args)
+            return convert(arguments, args)
         except TidegateError as error:
             if self._conventions.on_wrong_arguments is not None:
                 await self._conventions.on_wrong_arguments(tool_context, arguments, error)
@@ -304,12 +323,21 @@ class Surface:
     def resource_templates(self, context: Context) -> Sequence[ResourceTemplate]:
         return self._templates
 
+    def has_resource(self, context: Context, uri: str) -> bool:
+        """Whether this client can read something at that address."""
+        if uri == APP and self._shows_app(context):
+            return True
+        return any(resource.matches(uri) for resource in self.readable)
+
     async def read_resource(self, context: Context, uri: str) -> Sequence[ResourceText]:
         """Read the first resource whose URI or template matches.
 
         Raises: RpcError, also for what a tool would return as an error result: the protocol has
         no other way to refuse here.
         """
+        if self._app is not None and uri == APP and self._shows_app(context):
+            shown = {"ui": {"prefersBorder": True}}
+            return [ResourceText(uri=uri, mime_type=MIME_TYPE, text=self._app(), meta=shown)]
         for resource in self.readable:
             if not resource.matches(uri):
                 continue

@@ -42,12 +42,12 @@ def tools_of(name: str, folder: Path) -> list[Tool]:
     gate = SqliteGate(folder)
     variants = [None, *(variant.name for variant in SURFACES[name].variants)]
     surfaces = [open_surface(name, gate, ALL, variant=variant) for variant in variants]
-    return [tool for surface in surfaces for tool in surface.tools(_nobody())]
-
-
-def _nobody() -> Any:
-    """No tool list depends on its caller."""
-    return None
+    return [
+        tool
+        for surface in surfaces
+        for shows_app in (False, True)
+        for tool in surface.listed_tools(shows_app=shows_app)
+    ]
 
 
 def faults(schema: Mapping[str, Any], place: str) -> Iterator[str]:

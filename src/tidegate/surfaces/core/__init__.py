@@ -14,6 +14,7 @@ from tidegate import __version__
 from tidegate.config.model import Config
 from tidegate.protocol.model import Info, RevisionPolicy, Settings, ToolResult
 from tidegate.surfaces.api import OnRejectedCall, SurfaceTool
+from tidegate.surfaces.apps.page import app_page
 from tidegate.surfaces.core.errors import render_error
 from tidegate.surfaces.core.statements import tools
 from tidegate.surfaces.core.tables import DESCRIBE, READS, SEARCH, plain
@@ -90,11 +91,11 @@ def surface(
         ServerProfile(
             name="core",
             info=Info("tidegate-core", __version__, "Tidegate"),
-            settings=Settings(RevisionPolicy(REVISIONS)),
+            settings=Settings(RevisionPolicy(REVISIONS), app_capabilities={"resources": {}}),
             capabilities={"tools": {"listChanged": False}},
             instructions=INSTRUCTIONS,
         ),
-        Primitives((SOURCES, SEARCH, DESCRIBE, *statements)),
+        Primitives((SOURCES, SEARCH, DESCRIBE, *statements), app=app_page),
         Refusals(render_error),
         CallConventions(shape=_terse, still_running=still_running),
         on_rejected_call=on_rejected_call,

@@ -10,8 +10,8 @@ array with a result or an `error` for each.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, structs
@@ -26,6 +26,7 @@ from tidegate.results.notes import page_note, pages_note
 from tidegate.results.numbers import unify_numbers
 from tidegate.search.vocabulary import may_be_mistaken
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.apps.argument import ChartArgument
 from tidegate.surfaces.arguments import wrong_argument
 from tidegate.surfaces.confirmation import check_phrase
 from tidegate.surfaces.core.errors import error_text
@@ -34,6 +35,8 @@ from tidegate.surfaces.long_calls import PREFIX, resume
 from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
 
 DEFAULT_ROWS = 100
+MOST_ROWS = 1_000_000
+"""Rows that a chart is of, as far as the operator's limits let them through."""
 CHANGES = Annotations(read_only_hint=False, destructive_hint=True, open_world_hint=False)
 
 MOST_STATEMENTS = 20
@@ -67,6 +70,12 @@ class QueryArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str | None = None
 
 
+class ChartedQueryArgs(QueryArgs, frozen=True, forbid_unknown_fields=True):
+    """From a client that shows pages."""
+
+    chart: ChartArgument | None = None
+
+
 class ExplainArgs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sql: str
     source: str | None = None
@@ -92,6 +101,8 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
 
     async def query(context: ToolContext, args: QueryArgs) -> ToolResult:
         bounds = unless_asked if args.max_rows is None else limits(args.max_rows)
+        if isinstance(args, ChartedQueryArgs) and args.chart is not None:
+            return await _chart(context, args, args.chart, limits(args.max_rows or MOST_ROWS))
         if isinstance(args.sql, list) or args.also:
             first = [args.sql] if isinstance(args.sql, str) else args.sql
             statements = [*first, *(args.also or ())]
@@ -135,6 +146,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
             name="query",
             description="Run SQL; `also`: more reads",
             args=QueryArgs,
+            app_args=ChartedQueryArgs,
             run=query,
             annotations=CHANGES if writes else READS,
         ),
@@ -142,6 +154,7 @@ def tools(settings: LimitSettings, writes: bool) -> tuple[SurfaceTool, ...]:
             name="explain",
             description="Plan of a statement, not run",
             args=ExplainArgs,
+            app_args=ExplainArgs,
             run=explain,
             annotations=READS,
         ),
@@ -184,6 +197,25 @@ async def _query(
 
         note = await note_on_nothing(sql, context, source)
     return _answer(page, source, note)
+
+
+async def _chart(
+    context: ToolContext, args: QueryArgs, spec: Mapping[str, Any], limits: Limits
+) -> ToolResult:
+    """The chart of what one statement reads. Raises: TidegateError."""
+    if not isinstance(args.sql, str) or args.also or args.confirm is not None:
+        raise wrong_argument("chart", "value", "is of one statement that reads")
+    from tidegate.surfaces.apps.charted import chart_of, drawing_of
+
+    request = Query(Statement(args.sql), limits=limits)
+    terms = ApprovalTerms(reason=args.reason or "")
+    try:
+        chart, _ = await chart_of(context, request, args.source, spec, terms)
+    except TidegateError as error:
+        raise await _advised(error, context, args.source, args.sql) from None
+    encode = msgspec.json.encode
+    table = (encode(chart.columns), encode(chart.rows), drawing_of(chart))
+    return ToolResult(body=b'{"columns":%s,"rows":%s,"chart":%s}' % table, structured=False)
 
 
 async def _query_all(

@@ -23,6 +23,7 @@ from tidegate.products.workbench.surface.resources import RESOURCES, connected_r
 from tidegate.products.workbench.surface.settings import WorkbenchSettings
 from tidegate.protocol.model import Info, RevisionPolicy, Settings
 from tidegate.surfaces.api import OnRejectedCall
+from tidegate.surfaces.apps.page import app_page
 from tidegate.surfaces.refused_calls import shows_in_results
 from tidegate.surfaces.surface import Primitives, Refusals, ServerProfile, Surface
 from tidegate.surfaces.tool_context import Gate
@@ -78,6 +79,7 @@ def surface(
             ),
             resources=RESOURCES,
             list_resources=connected_resources,
+            app=app_page,
         ),
         Refusals(
             render_error=error_renderer(status_of),

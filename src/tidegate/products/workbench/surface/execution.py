@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from tidegate.config.model import LimitSettings
 from tidegate.model.actors import Scope
@@ -28,6 +29,7 @@ from tidegate.products.workbench.surface.calls import (
 from tidegate.protocol.model import ToolResult
 from tidegate.results.notes import page_note, pages_note
 from tidegate.surfaces.api import SurfaceTool
+from tidegate.surfaces.apps.argument import ChartArgument
 from tidegate.surfaces.tool_context import ToolContext
 
 MOST_ROWS, MOST_SECONDS = 10_000, 300
@@ -45,6 +47,12 @@ class Execution(OnConnection, frozen=True):
     schema: SchemaName | None = None
 
 
+class ChartedExecution(Execution, frozen=True):
+    """From a client that shows pages."""
+
+    chart: ChartArgument | None = None
+
+
 class Executed(msgspec.Struct, frozen=True):
     """A result: cells are text or null, in the order of `columns`."""
 
@@ -55,6 +63,12 @@ class Executed(msgspec.Struct, frozen=True):
     execution_time_ms: int
     is_truncated: bool
     status_message: str | UnsetType = UNSET
+
+
+class ChartedExecuted(Executed, frozen=True):
+    """A result whose rows are those of its chart."""
+
+    chart: msgspec.Raw | UnsetType = UNSET
 
 
 def executed(page: Page) -> Executed:
@@ -114,6 +128,9 @@ def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceT
             database=args.database,
             schema=args.schema,
         )
+        if isinstance(args, ChartedExecution) and args.chart is not None:
+            most = limits_of(settings, args.max_rows or MOST_ROWS, args.timeout_seconds)
+            return await _chart(context, source, structs.replace(request, limits=most), args.chart)
         if advises:
             page = await run_with_advice(context, source, request)
         else:
@@ -131,7 +148,28 @@ def execute_query(settings: LimitSettings, *, advises: bool = False) -> SurfaceT
             " confirm_destructive_operation."
         ),
         args=Execution,
+        app_args=ChartedExecution,
         run=execute,
         output=Executed,
         annotations=hints(reads=False, repeatable=False, open_world=True),
     )
+
+
+async def _chart(
+    context: ToolContext, source: str, request: Query, spec: Mapping[str, Any]
+) -> ToolResult:
+    """The chart of what a query reads, and its table in the document's shape."""
+    from tidegate.surfaces.apps.charted import chart_of, drawing_of
+
+    chart, page = await chart_of(context, request, source, spec)
+    charted = ChartedExecuted(
+        columns=chart.columns,
+        rows=msgspec.Raw(msgspec.json.encode(chart.rows)),
+        row_count=len(chart.rows),
+        rows_affected=0,
+        execution_time_ms=round(page.elapsed_ms),
+        is_truncated=bool(page.truncations),
+        status_message=page.status or UNSET,
+        chart=msgspec.Raw(drawing_of(chart)),
+    )
+    return answer(charted)

@@ -74,6 +74,7 @@ def explain_query(settings: LimitSettings) -> SurfaceTool:
         title="Explain Query",
         description="Show how the database would run a statement. Nothing is run.",
         args=Explained,
+        app_args=Explained,
         run=explain,
         output=PlanText,
         annotations=hints(reads=True, open_world=True),

@@ -1,0 +1,1 @@
+"""MCP Apps: the page that a client may show beside the text of an answer."""
