@@ -116,12 +116,26 @@ def test_a_task_that_fails_has_the_status_of_a_failed_tool(
 
 
 def test_a_tool_with_a_page_names_it_to_a_client_that_shows_pages(tmp_path: Path) -> None:
-    source = f"sqlite:///{tmp_path / 'shop.db'}"
     sqlite3.connect(tmp_path / "shop.db").close()
-    target = [sys.executable, "-m", "tidegate", "serve", "--state", str(tmp_path), source]
+    words = [
+        "serve",
+        "--source",
+        f"shop=sqlite:///{tmp_path / 'shop.db'}",
+        "--state",
+        str(tmp_path),
+    ]
+    script = tmp_path / "served.py"  # the Inspector takes options of a command for its own
+    script.write_text(f"import sys\nfrom tidegate.cli.main import main\nsys.exit(main({words}))\n")
+    target = [sys.executable, str(script)]
     options = ("--tool-name", "query", "--app-info")
     status, found = _inspect(tmp_path, "legacy", target, "tools/call", *options, "--advertise-apps")
     assert status == 0, found
-    assert (found["hasApp"], found["resourceUri"]) == (True, "ui://tidegate/result"), found
+    assert found["appInfo"] == {
+        "hasApp": True,
+        "toolName": "query",
+        "resourceUri": "ui://tidegate/result",
+        "prefersBorder": True,
+        "resourceMimeType": "text/html;profile=mcp-app",
+    }
     status, _ = _inspect(tmp_path, "legacy", target, "tools/call", *options)
     assert status == NO_APP

@@ -13,6 +13,7 @@ import pytest
 from external.install import node, node_modules
 from products.console.support.console_site import PAGE
 from tidegate.products.console.page_files import CHART
+from tidegate.surfaces.apps.page import MODULES
 
 FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {
@@ -31,6 +32,7 @@ FILES = sorted(
     [CHART, *(path for path in PAGE.iterdir() if path.is_file() and path.name not in VENDORED)]
 )
 CHART_BYTES = 15 * 1024
+APP = MODULES[-1]
 
 
 def imported(name: str) -> set[str]:
@@ -46,14 +48,15 @@ def test_the_modules_have_the_types_that_they_say(tmp_path: Path) -> None:
     options = {
         "allowJs": True, "checkJs": True, "strict": True, "noEmit": True, "types": [],
         "target": "es2022", "module": "es2022", "moduleResolution": "bundler",
-        "lib": ["es2024", "dom", "dom.iterable"], "rootDirs": [str(PAGE), str(CHART.parent)],
+        "lib": ["es2024", "dom", "dom.iterable"],
+        "rootDirs": [str(PAGE), str(CHART.parent), str(APP.parent)],
     }  # fmt: skip
     config = tmp_path / "tsconfig.json"
     config.write_text(
         json.dumps(
             {
                 "compilerOptions": options,
-                "include": [f"{PAGE}/*.js", str(CHART)],
+                "include": [f"{PAGE}/*.js", str(CHART), str(APP)],
                 "exclude": [f"{PAGE}/dagre.esm.js"],
             }
         )
