@@ -9,7 +9,9 @@ import msgspec
 Ending = Literal["asked", "denied", "failed", "cancelled"]
 """How a call ends that was not answered. One that was `asked` ended with a question to a person."""
 Outcome = Literal["ok", "unknown", "pending", "event"] | Ending
-_OWN_TOOLS = frozenset({"browse", "list", "history", "window", "count", "triggers", "saved_query"})
+_OWN_TOOLS = frozenset(
+    {"browse", "list", "history", "window", "count", "triggers", "saved_query", "describe_editing"}
+)
 _OWN_EFFECTS = frozenset({"", "read", "session"})
 _TO_BE_SEEN = frozenset({"denied", "failed", "asked"})
 _DECIDED = frozenset({"policy", "approval", "auth", "host"})

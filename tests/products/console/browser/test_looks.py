@@ -220,25 +220,25 @@ def test_what_hides_or_reorders_text_is_shown_as_marks_and_emoji_are_whole(
     assert set(directions) == {"ltr"}
 
 
-TOO_SMALL = """() => [...document.querySelectorAll(
+TOO_SMALL = """(least) => [...document.querySelectorAll(
     "a[href], button, select, textarea, summary, input, [role=tab], [role=option], [role=treeitem]"
 )].filter((node) => node.checkVisibility({ visibilityProperty: true }) &&
     !node.closest(".sr, .skip"))
   .map((node) => [node, (node.closest("label") ?? node).getBoundingClientRect()])
-  .filter(([node, { width, height }]) => width && Math.min(width, height) < 43.9)
+  .filter(([node, { width, height }]) => width && Math.min(width, height) < least)
   .map(([node, { width, height }]) =>
     `${node.tagName}.${node.className} ${node.textContent.slice(0, 30)} ${width}x${height}`)"""
-"""Targets with less than 44 px of width or height."""
+"""Targets with less than so many pixels of width or height."""
 
 
-def test_a_finger_has_room_on_every_target_of_every_page(
-    open_window: Any, site: Site, url: str
+@pytest.mark.parametrize(("touch", "least"), [(True, 43.9), (False, 23.9)])
+def test_a_finger_and_a_pointer_have_room_on_every_target_of_every_page(
+    open_window: Any, site: Site, url: str, *, touch: bool, least: float
 ) -> None:
     fill(site)
     site.access["pairings"] = [of_access.pairing()]
-    window: Window = open_window(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
-    )
+    size = {"width": 390, "height": 844} if touch else {"width": 1280, "height": 800}
+    window: Window = open_window(viewport=size, has_touch=touch, is_mobile=touch)
     page = window.tab(url)
     expect(page.locator(".live.on")).to_be_visible()
     small: dict[str, Any] = {}
@@ -253,6 +253,9 @@ def test_a_finger_has_room_on_every_target_of_every_page(
             page.locator(".tree-row").first.wait_for(state="attached")
         else:
             expect(page.locator(sign).first).to_be_visible()
-        if found := page.evaluate(TOO_SMALL):
+        found = page.evaluate(TOO_SMALL, least)
+        if not touch:  # a link in a text is as high as its line
+            found = [each for each in found if not each.startswith(("A.", "INPUT."))]
+        if found:
             small[name] = found
     assert small == {}

@@ -18,6 +18,7 @@ from tidegate.surfaces.apps.page import MODULES
 FIRST_PAGES_BYTES = 60 * 1024
 LAZY = {
     *("activity.js", "access.js", "chart_view.js", "data.js", "find_text.js", "now.js"),
+    "row_edits.js",
     *("diagram.js", "diagram_choose.js", "diagram_export.js", "diagram_panel.js"),
     *("diagram_worker.js", "diagram_fit.js", "server.js", "terminal.js"),
     *("saved_form.js", "saved_list.js", "saved_versions.js", "table_form.js"),
@@ -135,6 +136,7 @@ def test_every_module_is_reached() -> None:
         "chart_contract.js",
         "data_contract.js",
         "diagram_contract.js",
+        "edit_contract.js",
         "query_contract.js",
         "form_contract.js",
         "server_contract.js",

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from products.console.support import console_cards as canned
+from products.console.support.console_edits import Edits
 
 Json = dict[str, Any]
 Row = list[Any]
@@ -214,6 +215,7 @@ class Data:
         self.lacks: tuple[str, ...] = ()
         self.warnings: list[str] = []
         self._ids = 0
+        self.edits = Edits(publish, self._edited)
 
     # answers
 
@@ -232,6 +234,12 @@ class Data:
                 return 200, table.answer(query["table"], query.get("schema") or "main")
             case ["tabs"]:
                 return 200, {"windows": [], "tabs": list(self.tabs.values())}
+            case ["edits", "columns"]:
+                table = self._table(query).answer(query["table"], query.get("schema") or "main")
+                where = {name: query.get(name) for name in ("source", "schema", "table")}
+                return 200, self.edits.describe(table, where)
+            case ["tabs", key, "edits", *rest] if key in self.tabs:
+                return self.edits.get(key, rest)
             case _:
                 return 404, refusal("not_found", "It is not here.")
 
@@ -254,6 +262,8 @@ class Data:
                 return 200, self._put(self.closed.pop(), "opened")
             case ["tabs", key] if key in self.tabs:
                 return self._write(self.tabs[key], body)
+            case ["tabs", key, "edits", *rest] if key in self.tabs:
+                return self.edits.post(key, rest, body)
             case ["tabs", key, "focus"] if key in self.tabs:
                 return 200, self.focus(key)
             case ["tabs", key, "close"] if key in self.tabs:
@@ -389,6 +399,11 @@ class Data:
 
     def _table(self, where: Json | dict[str, str]) -> Table:
         return self.tables[where["source"], where.get("schema") or "main"][where["table"]]
+
+    def _edited(self, where: Json) -> Json | None:
+        """The names of the columns of a tab's table."""
+        tab = self.tabs[where["tab"]]
+        return {"names": [each["name"] for each in self._table(tab).columns]}
 
     def _found(self, body: Json) -> range | list[int]:
         """The numbers of the rows that the filters leave, in order."""

@@ -25,7 +25,7 @@ export function cellPanel({ column, title, cell, close, read, extra, actions }) 
   const error = signal("");
   const ended = new AbortController();
   onEnd(() => ended.abort());
-  const partial = cell !== null && typeof cell === "object";
+  const partial = cell !== null && typeof cell === "object" && !("default" in cell);
   if (partial && read) {
     read(ended.signal).then((found) => (whole.value = found),
       (caught) => ended.signal.aborted || (error.value = errorText(caught)));
@@ -65,7 +65,7 @@ const isPart = ({ text, bytes, binary }) =>
 function sizeNote(cell, whole) {
   if (whole) return h("span", {}, `${number(whole.bytes)} bytes`);
   if (cell !== null && typeof cell === "object") {
-    return h("span", {}, `${number("binary" in cell ? cell.binary : cell.bytes)} bytes`);
+    return "default" in cell ? null : h("span", {}, `${number("binary" in cell ? cell.binary : cell.bytes)} bytes`);
   }
   return typeof cell === "string" && cell.length > 80 ? h("span", {}, `${number(cell.length)} characters`) : null;
 }

@@ -13,6 +13,7 @@ const LINES = /\r\n|\r|\n/;
 export function cellText(value) {
   if (value === null || value === undefined) return null;
   if (typeof value === "string") return value;
+  if ("default" in value) return "DEFAULT";
   return "binary" in value ? `0x${value.text}` : value.text;
 }
 
@@ -49,7 +50,7 @@ function setText(node, text) {
 export function cellClass(value, column) {
   if (value === undefined) return "grid-cell unloaded";
   const kind = `grid-cell k-${column.kind.replace(/[^a-z]/g, "")}`;
-  return `${kind}${value === null ? " is-null" : ""}${column.masked ? " is-masked" : ""}`;
+  return `${kind}${value === null ? " is-null" : value === "" ? " is-empty" : ""}${value !== null && typeof value === "object" && "default" in value ? " is-default" : ""}${column.masked ? " is-masked" : ""}`;
 }
 
 /** Rows as text between tabs, as spreadsheets paste it. @param {DataCell[][]} rows */

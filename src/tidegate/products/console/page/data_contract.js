@@ -4,7 +4,8 @@
  * @typedef {{ source: string, database: string | null, schema: string | null }} Place
  * @typedef {{ text: string, bytes: number, cut: true }} CutCell
  * @typedef {{ binary: number, text: string }} BinaryCell
- * @typedef {string | null | CutCell | BinaryCell} DataCell
+ * @typedef {{ default: true }} DefaultCell
+ * @typedef {string | null | CutCell | BinaryCell | DefaultCell} DataCell
  * @typedef {"number" | "text" | "time" | "bool" | "json" | "binary" | "other"} ColumnKind
  * @typedef {{ name: string, type: string, kind: ColumnKind, masked: boolean }} DataColumn
  * @typedef {{ text: string, bytes: number, binary: boolean }} WholeCell

@@ -15,13 +15,22 @@ import { counted, number, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataColumn} DataColumn */
 /** @typedef {import("./data_contract.js").DataCell} DataCell */
-/** @typedef {import("./paged_rows.js").PagedRows} PagedRows */
+/** Rows by their place, those that are loaded; what they are for who edits them.
+ * @typedef {{ count: import("./signals.js").Signal<number>, changed: import("./signals.js").Signal<number>,
+ *   rowAt: (index: number) => DataCell[] | undefined, want: (first: number, last: number) => void,
+ *   take: (first: number, last: number) => Promise<DataCell[][]>, stateOf?: (index: number) => string,
+ *   isChanged?: (index: number, column: number) => boolean, numberOf?: (index: number) => number | null }} GridRows */
+/** @typedef {{ top: number, bottom: number, left: number, right: number }} Range */
+/** What edits the rows, once it is there. A key that it takes is not one of the grid's.
+ * @typedef {{ press: (event: KeyboardEvent, spot: Spot, range: Range) => boolean, begin: (spot: Spot) => boolean,
+ *   menu: (spot: Spot, range: Range) => import("./context_menu.js").MenuItem[],
+ *   paste: (text: string, range: Range) => void, copied: (range: Range, text: string) => void }} GridEditing */
 /** @typedef {{ row: number, column: number }} Spot row -1 is the head */
 /** @typedef {{ node: HTMLElement, cells: Map<number, HTMLElement>, number: HTMLElement, index: number,
- *   shown: DataCell[] | undefined }} RowView */
+ *   shown: DataCell[] | undefined, state: string }} RowView */
 /**
  * @typedef {{
- *   label: string, columns: () => DataColumn[], rows: PagedRows,
+ *   label: string, columns: () => DataColumn[], rows: GridRows,
  *   sort?: () => readonly { column: string, direction: "asc" | "desc" }[],
  *   canSort?: (column: number) => boolean, onSort?: (column: number, add: boolean) => void,
  *   onOpenCell?: (row: number, column: number) => void,
@@ -39,6 +48,10 @@ const MARGIN_COLUMNS = 1;
 const AHEAD_ROWS = 60;
 const STEP = 16;
 const MOST_COPIED = 200_000;
+const EDITOR = 330;
+const STATES = /** @type {Record<string, string>} */ ({
+  insert: "new, not written yet", update: "changed, not written yet", delete: "to be deleted", stored: "written", gone: "not there any more",
+});
 let grids = 0;
 
 /** @param {GridOptions} options */
@@ -47,11 +60,16 @@ export function grid(options) {
   return {
     node: made.box, active: made.active, focus: () => made.box.focus({ preventScroll: true }),
     redraw: () => made.draw(true), toTop: () => (made.box.scrollTop = 0), copy: () => made.copy(null),
+    body: made.body, go: (/** @type {Spot} */ spot) => made.go(spot, false),
+    placeOf: (/** @type {number} */ row, /** @type {number} */ column) => made.placeOf(row, column),
+    edit: (/** @type {GridEditing | null} */ editing) => (made.editing = editing),
   };
 }
 
 class Grid {
   active = signal(/** @type {Spot} */ ({ row: 0, column: 0 }));
+  /** @type {GridEditing | null} */
+  editing = null;
   #anchor = /** @type {Spot} */ ({ row: 0, column: 0 });
   #columns = new GridColumns();
   #names = "";
@@ -80,7 +98,12 @@ class Grid {
       "aria-multiselectable": "true",
       onscroll: () => this.draw(false),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this.#press(event),
-      oncopy: (/** @type {ClipboardEvent} */ event) => this.copy(event),
+      oncopy: (/** @type {ClipboardEvent} */ event) => event.target === this.box && this.copy(event),
+      onpaste: (/** @type {ClipboardEvent} */ event) => {
+        if (!this.editing || event.target !== this.box) return;
+        event.preventDefault();
+        this.editing.paste(event.clipboardData?.getData("text/plain") ?? "", this.#range);
+      },
       onpointerdown: (/** @type {PointerEvent} */ event) => this.#point(event),
       onclick: (/** @type {MouseEvent} */ event) => this.#click(event),
       ondblclick: (/** @type {MouseEvent} */ event) => this.#double(event),
@@ -174,6 +197,7 @@ class Grid {
       const view = found ?? this.#take(index, before);
       const other = !found || fresh || moved;
       if (other || view.shown !== rows.rowAt(index)) this.#drawRow(view, other);
+      else if (rows.stateOf && view.state !== rows.stateOf(index)) this.#drawState(view);
       before = view.node;
     }
     for (const view of this.#free.splice(0)) view.node.remove();
@@ -188,13 +212,11 @@ class Grid {
     if (!view) {
       const numberCell = h("div", { class: "grid-number", role: "rowheader", "aria-colindex": "1" });
       const node = h("div", { class: "grid-row", role: "row" }, numberCell);
-      view = { node, number: numberCell, cells: new Map(), index: -1, shown: undefined };
+      view = { node, number: numberCell, cells: new Map(), index: -1, shown: undefined, state: "" };
     }
     view.index = index;
     view.node.style.transform = `translateY(${index * ROW}px)`;
     view.node.setAttribute("aria-rowindex", String(index + 2));
-    view.node.classList.toggle("odd", index % 2 === 1);
-    view.number.textContent = number(index + 1);
     this.#views.set(index, view);
     if (before) before.after(view.node);
     else this.body.prepend(view.node);
@@ -206,6 +228,7 @@ class Grid {
     const { from, to } = this.#drawn;
     const row = this.#options.rows.rowAt(view.index);
     view.shown = row;
+    this.#drawState(view);
     if (placed) view.number.style.width = `${this.#numberWidth}px`;
     const free = /** @type {HTMLElement[]} */ ([]);
     for (const [column, node] of view.cells) {
@@ -226,17 +249,31 @@ class Grid {
         node.style.width = `${this.#columns.width(column)}px`;
         node.setAttribute("aria-colindex", String(column + 2));
       }
-      this.#fill(node, row?.[column], column);
+      this.#fill(node, row?.[column], column, view.index);
       before = node;
     }
     for (const node of free) node.remove();
   }
 
-  /** @param {HTMLElement} node @param {DataCell | undefined} value @param {number} column */
-  #fill(node, value, column) {
+  /** The number of a row, and what becomes of it by edits. @param {RowView} view */
+  #drawState(view) {
+    const { rows } = this.#options;
+    const found = rows.numberOf ? rows.numberOf(view.index) : view.index + 1;
+    const state = rows.stateOf?.(view.index) ?? "";
+    view.state = state;
+    view.number.textContent = found === null ? "new" : number(found);
+    const kind = `grid-row${view.index % 2 ? " odd" : ""}${state ? ` r-${state}` : ""}`;
+    if (view.node.className !== kind) view.node.className = kind;
+    if (state) view.node.setAttribute("aria-description", STATES[state] ?? "");
+    else view.node.removeAttribute("aria-description");
+  }
+
+  /** @param {HTMLElement} node @param {DataCell | undefined} value @param {number} column @param {number} row */
+  #fill(node, value, column, row) {
     const about = this.#columns.all[column];
     const follows = value != null && (this.#options.followName?.(column) ?? "") !== "";
-    const kind = cellClass(value, about) + (follows ? " follows" : "");
+    const changed = this.#options.rows.isChanged?.(row, column) ?? false;
+    const kind = cellClass(value, about) + (follows ? " follows" : "") + (changed ? " changed" : "");
     if (node.className !== kind) node.className = kind;
     fillCell(node, value);
     if (follows) node.append(h("span", { class: "follow", "aria-hidden": "true" }, icon("follow")));
@@ -337,8 +374,19 @@ class Grid {
     else this.box.removeAttribute("aria-activedescendant");
   }
 
+  /** Where a cell is in the body, and how much of it is in sight.
+   * @param {number} row @param {number} column */
+  placeOf(row, column) {
+    const { box } = this;
+    const room = box.clientWidth - this.#numberWidth - 8;
+    const left = this.#numberWidth + this.#columns.starts[column];
+    const most = box.scrollLeft + box.clientWidth - Math.min(room, Math.max(this.#columns.width(column), EDITOR)) - 4;
+    return { left: Math.max(box.scrollLeft + this.#numberWidth, Math.min(left, most)), top: row * ROW, width: this.#columns.width(column), room,
+      bottom: box.scrollTop + box.clientHeight - HEAD };
+  }
+
   /** @param {Spot} spot @param {boolean} extend whether the choice grows to it */
-  #go(spot, extend) {
+  go(spot, extend) {
     const last = this.#options.rows.count.peek() - 1;
     const row = Math.max(extend ? 0 : -1, Math.min(spot.row, last));
     const column = Math.max(0, Math.min(spot.column, this.#columns.all.length - 1));
@@ -367,12 +415,12 @@ class Grid {
   #menu(event) {
     const target = /** @type {Element | null} */ (event?.target ?? null);
     const head = /** @type {HTMLElement | null} */ (target?.closest(".grid-name") ?? null);
-    if (head) this.#go({ row: -1, column: Number(head.dataset.column) }, false);
+    if (head) this.go({ row: -1, column: Number(head.dataset.column) }, false);
     else if (event && target?.closest(".grid-row")) {
       const spot = this.#under(event);
       const { top, bottom, left, right } = this.#range;
       const chosen = spot.row >= top && spot.row <= bottom && spot.column >= left && spot.column <= right;
-      if (!chosen) this.#go(spot, false);
+      if (!chosen) this.go(spot, false);
     } else if (event) return null;
     const { row, column } = this.active.peek();
     const about = this.#columns.all[column];
@@ -389,6 +437,7 @@ class Grid {
         ...(this.#options.onSort ? [{ label: "Sort by this column", disabled: !sorts, run: () => this.#sort(column, false) },
           { label: "Sort by it as well", disabled: !sorts, run: () => this.#sort(column, true) }] : []),
         ...(this.#options.menu?.({ row, column }) ?? []),
+        ...(this.editing?.menu({ row, column }, this.#range) ?? []),
       ],
     };
   }
@@ -399,13 +448,17 @@ class Grid {
     const control = event.ctrlKey || event.metaKey;
     const { row, column } = this.active.peek();
     if (!["Control", "Shift", "Meta"].includes(event.key)) this.#going.abort();
+    if (this.editing?.press(event, { row, column }, this.#range)) {
+      event.preventDefault();
+      return;
+    }
     if (this.#moves(event.key, control, event.shiftKey, row, column)) event.preventDefault();
     else if (event.key === "Enter" || (event.key === " " && row === -1)) {
       event.preventDefault();
       if (row === -1) this.#sort(column, event.shiftKey);
       else if (control) this.#options.onFollow?.(row, column);
       else if (this.#options.rows.count.peek()) this.#options.onOpenCell?.(row, column);
-    } else if (event.key === "Escape") this.#go({ row, column }, false);
+    } else if (event.key === "Escape") this.go({ row, column }, false);
     else if (control && event.key.toLowerCase() === "a") {
       event.preventDefault();
       this.#anchor = { row: 0, column: 0 };
@@ -435,7 +488,7 @@ class Grid {
     })[key];
     if (!to) return false;
     if (to.row === lastRow && control && !this.#options.isCounted?.() && this.#options.toEnd) void this.#goToEnd(to.column, shift);
-    else this.#go(to, shift);
+    else this.go(to, shift);
     return true;
   }
 
@@ -443,7 +496,7 @@ class Grid {
   async #goToEnd(column, extend) {
     const { signal } = (this.#going = new AbortController());
     const count = await this.#options.toEnd?.(signal) ?? 0;
-    if (!signal.aborted && count) this.#go({ row: count - 1, column }, extend);
+    if (!signal.aborted && count) this.go({ row: count - 1, column }, extend);
   }
 
   /** @param {number} column @param {boolean} add */
@@ -488,8 +541,8 @@ class Grid {
       this.#mark();
       return;
     }
-    this.#go(spot, event.shiftKey);
-    this.#track(event, (moved) => this.#go(this.#under(moved), true));
+    this.go(spot, event.shiftKey);
+    this.#track(event, (moved) => this.go(this.#under(moved), true));
   }
 
   /** Follow the pointer until it is let go. @param {PointerEvent} event @param {(event: PointerEvent) => void} work */
@@ -521,14 +574,14 @@ class Grid {
     const head = /** @type {HTMLElement | null} */ (target.closest(".grid-name"));
     if (head && !target.closest(".grid-resize")) {
       const column = Number(head.dataset.column);
-      this.#go({ row: -1, column }, false);
+      this.go({ row: -1, column }, false);
       this.#sort(column, event.shiftKey);
     } else if (target.closest(".grid-cell")) {
       const [spot, { row, column }] = [this.#under(event), this.active.peek()];
       if (target.closest(".follow")) this.#options.onFollow?.(spot.row, spot.column);
       else if (/** @type {PointerEvent} */ (event).pointerType === "touch") {
         if (spot.row === row && spot.column === column) this.#options.onOpenCell?.(row, column);
-        else this.#go(spot, false);
+        else this.go(spot, false);
       }
     }
   }
@@ -543,7 +596,7 @@ class Grid {
       this.draw(false);
     } else if (target.closest(".grid-cell")) {
       const { row, column } = this.#under(event);
-      this.#options.onOpenCell?.(row, column);
+      if (!this.editing?.begin({ row, column })) this.#options.onOpenCell?.(row, column);
     }
   }
 
@@ -562,7 +615,11 @@ class Grid {
     }
     const loaded = [...Array(last - first).keys()].map((index) => rows.rowAt(first + index));
     /** @param {DataCell[][]} found */
-    const text = (found) => tabSeparated(found.map((row) => row.slice(left, right + 1)));
+    const text = (found) => {
+      const made = tabSeparated(found.map((row) => row.slice(left, right + 1)));
+      this.editing?.copied({ top: first, bottom: last - 1, left, right }, made);
+      return made;
+    };
     if (loaded.every((row) => row !== undefined)) return this.#put(event, text(loaded)).then(done, () => {});
     return rows.take(first, last).then((found) => this.#put(null, text(found))).then(done, () => say("It was not copied."));
   }

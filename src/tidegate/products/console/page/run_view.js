@@ -1,13 +1,16 @@
 /** One run: how far it is, its question if it asks, its rows or why there are none. */
 
 import { problems, putBack } from "./answer.js";
-import { errorText } from "./api.js";
-import { cardView } from "./card.js";
+import { errorText, get } from "./api.js";
 import { cellPanel } from "./cell_panel.js";
+import { data } from "./data_state.js";
+import { startEditing } from "./edit_start.js";
+import { EditedRows } from "./edited_rows.js";
 import { h, keyed } from "./dom.js";
 import { fileSaver } from "./file_saver.js";
 import { grid } from "./grid.js";
 import { icon } from "./icons.js";
+import { questionView } from "./question_view.js";
 import { computed, effect, onEnd, signal, untracked } from "./signals.js";
 import { cards, say } from "./state.js";
 import { counted, isolated, number, prose, visible } from "./text.js";
@@ -130,30 +133,7 @@ function undoButton(item) {
 function question(item) {
   const id = item.run.peek()?.approval;
   if (!id || item.run.peek()?.state !== "asking") return null;
-  const trouble = signal("");
-  if (!cards.all.peek().has(id)) cards.reload(id).catch((error) => (trouble.value = errorText(error)));
-  const known = computed(() => cards.all.value.has(id));
-  say("A person must answer before it runs.");
-  return [
-    () => (trouble.value ? h("p", { class: "error", role: "alert" }, prose(trouble.value)) : null),
-    keyed(() => known.value, () => {
-      if (!known.peek()) return null;
-      /** @type {import("./contract.js").Card} */
-      let last;
-      const card = computed(() => (last = cards.all.value.get(id) ?? last));
-      const { node, keys } = cardView(card);
-      // The Inbox's keys, where the focus is in the card: elsewhere they are letters of the text.
-      node.addEventListener("keydown", (event) => {
-        const target = /** @type {HTMLElement} */ (event.target);
-        if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || target.closest("input, textarea, select")) return;
-        const action = keys[event.key];
-        if (!action) return;
-        event.preventDefault();
-        action();
-      });
-      return h("div", { class: "question" }, node);
-    }),
-  ];
+  return questionView(id);
 }
 
 /** @param {RunItem} item @param {Actions} actions @param {() => string} text */
@@ -195,15 +175,22 @@ function rowsPart(item, actions) {
       if (plots && canPlot.peek()) plots.isShown.value = true;
     };
     const opened = signal(/** @type {{ row: number, column: number } | null} */ (null));
+    const form = signal(/** @type {import("./dom.js").Child} */ (null));
+    const key = /** @type {number[]} */ ([]);
+    const rows = new EditedRows(item.rows, (index) => {
+      const values = key.map((at) => item.rows.rowAt(index)?.[at]);
+      return values.every((value) => typeof value === "string") ? /** @type {string[]} */ (values) : [];
+    });
     const made = grid({
       menu: () => (!plots ? [] : [{ label: "Plot the rows", keys: "C", disabled: !canPlot.peek(), run: plot }]),
-      label: "Rows", rows: item.rows, columns: () => item.run.value?.columns ?? [],
-      onOpenCell: (row, column) => item.rows.rowAt(row) && (opened.value = { row, column }),
+      label: "Rows", rows, columns: () => item.run.value?.columns ?? [],
+      onOpenCell: (row, column) => rows.rowAt(row) && (opened.value = { row, column }),
     });
+    const edits = editing(item, made, rows, key, form);
     // The panel goes with the active cell once it is open.
     effect(() => {
       const { row, column } = made.active.value;
-      if (opened.peek() && row >= 0 && item.rows.rowAt(row)) opened.value = { row, column };
+      if (opened.peek() && row >= 0 && rows.rowAt(row)) opened.value = { row, column };
     });
     const close = () => {
       opened.value = null;
@@ -217,9 +204,10 @@ function rowsPart(item, actions) {
     if (isBack) queueMicrotask(() => made.focus());
     isBack = false;
     return [
-      h("div", { class: "rows-view", onkeydown: press }, h("div", { class: () => `split ${opened.value ? "has-panel" : ""}` },
+      h("div", { class: "rows-view", onkeydown: press }, h("div", { class: () => `split ${opened.value || form.value ? "has-panel" : ""}` },
         h("div", { class: "grid-place" }, made.node),
-        keyed(() => JSON.stringify(opened.value), () => (opened.peek() ? valuePanel(item, opened.peek(), close) : null)))),
+        keyed(() => JSON.stringify(opened.value), () => (opened.peek() ? valuePanel(item, rows, opened.peek(), close) : null)),
+        () => (opened.value ? null : form.value)), edits),
       () => (item.rows.error.value && !item.gone.value
         ? h("p", { class: "error", role: "alert" }, prose(errorText(item.rows.error.value)), " ",
           h("button", { class: "small", onclick: () => item.rows.retry() }, "Try again")) : null),
@@ -239,13 +227,37 @@ function chartPart(item, spec, close) {
     keyed(() => loaded.value !== null, () => loaded.peek()?.chartView(item, spec, close) ?? null));
 }
 
-/** @param {RunItem} item @param {{ row: number, column: number } | null} spot @param {() => void} close */
-function valuePanel(item, spot, close) {
+/** What edits a result over one table, where the operator may change the source.
+ * @param {RunItem} item @param {ReturnType<typeof grid>} made @param {EditedRows} rows @param {number[]} key places
+ * of the table's key among the columns @param {import("./signals.js").Signal<import("./dom.js").Child>} form */
+function editing(item, made, rows, key, form) {
+  const started = signal(/** @type {ReturnType<typeof startEditing> | null} */ (null));
+  const may = data.sources.peek().find(({ name }) => name === item.place.source)?.may.write;
+  const done = computed(() => item.run.value?.state === "done" && item.run.value.effect === "read");
+  effect(() => {
+    const tab = item.run.peek()?.tab;
+    if (!may || !done.value || !tab) return;
+    started.value = untracked(() => startEditing({
+      tab, isQuery: true, source: item.place.source, grid: made, rows, name: "the result", panel: form,
+      about: async () => {
+        /** @type {import("./edit_contract.js").Editability} */
+        const about = await get(`${item.path}/edits`);
+        key.splice(0, key.length, ...about.key.map((name) => about.result?.findIndex(({ column }) => column === name) ?? -1));
+        return about;
+      },
+      columns: () => [], refresh: () => {},
+    }));
+  });
+  return () => started.value?.node() ?? null;
+}
+
+/** @param {RunItem} item @param {EditedRows} rows @param {{ row: number, column: number } | null} spot @param {() => void} close */
+function valuePanel(item, rows, spot, close) {
   const column = spot && item.run.peek()?.columns[spot.column];
   if (!spot || !column) return null;
   return cellPanel({
-    column, close, title: `Row ${number(spot.row + 1)}`, cell: item.rows.rowAt(spot.row)?.[spot.column] ?? null,
-    read: (signal) => item.cell(spot.row, spot.column, signal),
+    column, close, title: `Row ${number(spot.row + 1)}`, cell: rows.rowAt(spot.row)?.[spot.column] ?? null,
+    read: spot.row < rows.above ? null : (signal) => item.cell(spot.row - rows.above, spot.column, signal),
   });
 }
 

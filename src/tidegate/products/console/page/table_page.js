@@ -6,6 +6,8 @@ import { sourceChip } from "./card.js";
 import { cellPanel } from "./cell_panel.js";
 import { cellText } from "./data_cells.js";
 import { data } from "./data_state.js";
+import { startEditing } from "./edit_start.js";
+import { EditedRows } from "./edited_rows.js";
 import { newQuery } from "./data_tabs.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
@@ -40,12 +42,17 @@ class TablePage {
   error = signal("");
   count = signal("");
   opened = signal(/** @type {Spot | null} */ (null));
+  /** A row as a form, beside the grid. */
+  form = signal(/** @type {import("./dom.js").Child} */ (null));
   found = new TableRows();
+  /** The rows with the edits over them: the grid counts these. */
+  rows = new EditedRows(this.found.rows, (index) => this.found.keyOf(index));
   #ended = new AbortController();
 
   /** @param {DataTab} tab */
   constructor(tab) {
     const { source, database, schema } = tab;
+    this.tab = tab.id;
     this.place = /** @type {Place} */ ({ source, database, schema });
     this.table = tab.table ?? "";
     this.state = tableState(tab.id);
@@ -88,6 +95,7 @@ class TablePage {
   /** Ask for the rows from the first on. */
   ask(question = untracked(() => this.question)) {
     this.found.show(question);
+    this.rows.edits.peek()?.forget();
     this.count.value = "";
     this.opened.value = null;
   }
@@ -112,7 +120,7 @@ class TablePage {
   /** The values of some columns of a row, or null where one is NULL, masked or cut.
    * @param {number} index @param {readonly string[]} columns */
   values(index, columns) {
-    const row = this.found.rows.rowAt(index);
+    const row = this.rows.rowAt(index);
     const all = this.found.columns.peek();
     const values = /** @type {string[]} */ ([]);
     for (const name of columns) {
@@ -233,15 +241,19 @@ function rowTools(page) {
 function rowsView(page) {
   const { state, found } = page;
   const made = grid({
-    label: `Rows of ${page.table}`, columns: () => found.columns.value, rows: found.rows,
+    label: `Rows of ${page.table}`, columns: () => found.columns.value, rows: page.rows,
     sort: () => state.sort.value, onSort: (column, add) => state.sortBy(found.columns.peek()[column].name, add),
     canSort: (column) => !found.columns.peek()[column]?.masked,
     menu: (spot) => valueItems(page, spot),
-    onOpenCell: (row, column) => found.rows.rowAt(row) && (page.opened.value = { row, column }),
+    onOpenCell: (row, column) => page.rows.rowAt(row) && batch(() => {
+      page.form.value = null;
+      page.opened.value = { row, column };
+    }),
     followName: (column) => page.keysOf(column)[0]?.to.table ?? "",
     onFollow: (row, column) => void page.follow(row, column),
-    isCounted: () => found.known.value.all, toEnd: (ended) => found.toEnd(ended),
+    isCounted: () => found.known.value.all, toEnd: async (ended) => await found.toEnd(ended) + page.rows.above,
   });
+  const edits = editing(page, made);
   effect(() => {
     void page.facts.value;
     made.redraw();
@@ -249,7 +261,7 @@ function rowsView(page) {
   // The panel goes with the active cell once it is open.
   effect(() => {
     const { row, column } = made.active.value;
-    if (page.opened.peek() && row >= 0 && found.rows.rowAt(row)) page.opened.value = { row, column };
+    if (page.opened.peek() && row >= 0 && page.rows.rowAt(row)) page.opened.value = { row, column };
   });
   effect(() => {
     void found.question;
@@ -257,7 +269,7 @@ function rowsView(page) {
     made.toTop();
   });
   const failed = computed(() => found.rows.error.value);
-  const nothing = computed(() => found.known.value.all && found.known.value.count === 0);
+  const nothing = computed(() => found.known.value.all && page.rows.count.value === 0);
   const close = () => {
     page.opened.value = null;
     made.focus();
@@ -267,23 +279,39 @@ function rowsView(page) {
     () => found.warnings.value.map((text) => h("p", { class: "row-warning" }, icon("warning"), visible(text))),
     () => (failed.value ? problem(state.linked.value ? linkProblem(failed.value) : failed.value,
       () => (found.known.peek().count ? found.rows.retry() : page.ask())) : null),
-    h("div", { class: () => `split ${page.opened.value ? "has-panel" : ""}` },
+    h("div", { class: () => `split ${page.opened.value || page.form.value ? "has-panel" : ""}` },
       h("div", { class: () => `grid-place ${nothing.value ? "is-empty" : ""}`, hidden: () => Boolean(failed.value) && !found.known.value.count },
         made.node,
         () => (nothing.value ? h("p", { class: "no-rows", role: "status" },
           state.filters.value.length ? "No row meets the conditions." : "The table has no rows.") : null)),
       keyed(() => JSON.stringify(page.opened.value), () => {
         const spot = page.opened.peek();
-        return spot ? rowPanel(page, spot, close) : null;
-      })),
-    statusLine(page));
+        return spot ? rowPanel(page, spot, close, edits) : null;
+      }), () => (page.opened.value ? null : page.form.value)),
+    () => edits.value?.node() ?? null, statusLine(page));
+}
+
+/** What edits the rows, where the operator may change the source.
+ * @param {TablePage} page @param {ReturnType<typeof grid>} made */
+function editing(page, made) {
+  const { source } = page.place;
+  const may = computed(() => data.sources.value.find(({ name }) => name === source)?.may.write ?? false);
+  const started = signal(/** @type {ReturnType<typeof startEditing> | null} */ (null));
+  effect(() => {
+    started.value = !may.value ? null : untracked(() => startEditing({
+      tab: page.tab, isQuery: false, source, grid: made, rows: page.rows, name: page.table, panel: page.form,
+      about: () => get(`data/edits/columns?${query({ ...page.place, table: page.table })}`),
+      columns: () => page.found.columns.value.map(({ name }) => name), refresh: () => page.ask(),
+    }));
+  });
+  return started;
 }
 
 /** What can be done with a value beside what any grid does. @param {TablePage} page @param {Spot} spot
  * @returns {import("./context_menu.js").MenuItem[]} */
 function valueItems(page, { row, column }) {
   const about = page.found.columns.peek()[column];
-  const value = page.found.rows.rowAt(row)?.[column];
+  const value = page.rows.rowAt(row)?.[column];
   if (row < 0 || !about || about.masked || value === undefined || (value !== null && typeof value === "object")) return [];
   const { state } = page;
   /** @param {"=" | "!="} operator @returns {Filter} */
@@ -339,29 +367,38 @@ function statusLine(page) {
       ? h("span", { class: "order-note" }, "by ", state.sort.value.map(({ column, direction }, at) =>
         [at ? ", " : "", isolated(column), direction === "desc" ? " descending" : ""]),
         h("button", { class: "small quiet", "aria-label": "Do not sort", onclick: () => (state.sort.value = []) }, icon("close"))) : null),
+    () => {
+      const may = data.sources.value.find(({ name }) => name === page.place.source)?.may;
+      return may && !may.write ? h("span", { class: "read-only" }, "Read-only: ", visible(may.why_not)) : null;
+    },
     h("span", { class: "elapsed" }, () => {
       if (found.rows.loading.value && found.known.value.count) return "Loading …";
       return found.known.value.elapsed ? `${number(Math.round(found.known.value.elapsed))} ms` : "";
     }));
 }
 
-/** A value whole, and where its row leads. @param {TablePage} page @param {Spot} spot @param {() => void} close */
-function rowPanel(page, spot, close) {
-  const { found, place, table, state } = page;
+/** A value whole, and where its row leads. @param {TablePage} page @param {Spot} spot @param {() => void} close
+ * @param {ReturnType<typeof editing>} edits */
+function rowPanel(page, spot, close, edits) {
+  const { found, place, table, state, rows } = page;
   const column = found.columns.peek()[spot.column];
-  const cell = found.rows.rowAt(spot.row)?.[spot.column] ?? null;
+  const cell = rows.rowAt(spot.row)?.[spot.column] ?? null;
   const keyNames = (page.facts.peek()?.columns ?? []).filter(({ key }) => key !== null)
     .sort((one, other) => Number(one.key) - Number(other.key)).map(({ name }) => name);
-  const values = found.keyOf(spot.row);
+  const target = rows.target(spot.row);
+  const values = target && "key" in target ? target.key : [];
   const key = values.length && values.length === keyNames.length
     ? Object.fromEntries(keyNames.map((name, at) => [name, values[at]])) : null;
   const text = cellText(cell);
   return cellPanel({
-    column, cell, close, title: `Row ${number(spot.row + 1)}`,
-    actions: () => (column.masked || (cell !== null && typeof cell === "object") ? null
+    column, cell, close, title: rows.numberOf(spot.row) === null ? "New row" : `Row ${number(rows.numberOf(spot.row) ?? 0)}`,
+    actions: () => [edits.value?.about.value?.editable ? h("button", { class: "small", onclick: () => {
+      page.opened.value = null;
+      edits.peek()?.showForm(spot.row);
+    } }, "Edit the row") : null, (column.masked || (cell !== null && typeof cell === "object") ? null
       : h("button", { class: "small", onclick: () => state.show([...state.filters.peek(), text === null
         ? { column: column.name, operator: "is null", value: "", second: "" } : equals(column.name, text)]) },
-      icon("filter"), "Only rows with this value")),
+      icon("filter"), "Only rows with this value"))],
     read: key ? (signal) => post("data/cell", { ...place, table, key, column: column.name }, signal) : null,
     extra: () => links(page, spot),
   });

@@ -11,6 +11,7 @@ const SIGNS = { "\n": "↵", "\r": "↵", "\t": "⇥" };
 /** A value as one line of text. @param {DataCell} cell */
 export function textOf(cell) {
   if (cell === null) return "NULL";
+  if (typeof cell !== "string" && "default" in cell) return "DEFAULT";
   const text = typeof cell === "string" ? cell : "cut" in cell ? `${cell.text}…` : cell.text;
   return text.replace(/[\n\r\t]/g, (sign) => SIGNS[sign]);
 }
