@@ -34,7 +34,11 @@ from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, prepare_source
-from tidegate.gateway.source_connections import ConfiguredSources, SourceConnections
+from tidegate.gateway.source_connections import (
+    ConfiguredSources,
+    NoSavedSources,
+    SourceConnections,
+)
 from tidegate.gateway.temporary_sources import TemporarySources
 from tidegate.history.history import History
 from tidegate.history.undo_log import UndoLog
@@ -261,6 +265,12 @@ class App:
     def _load_sources(self, config: Config) -> ConfiguredSources:
         """The sources of the settings, and what all sources get."""
         return load_sources(config, self.directory)
+
+    def gate_before(self, source: Source) -> tuple[Gateway, SourceConnections]:
+        """A gate of its own before one source that is not saved, with the record of this process,
+        and the connections that whoever asks for it closes."""
+        connections = SourceConnections(NoSavedSources(), self._open_engine, (source,))
+        return Gateway(connections, self.audit, self.history), connections
 
     async def _open_engine(self, source: Source) -> Engine:
         """Raises: as `registry.open_engine`, and as the engine's `preparer`."""

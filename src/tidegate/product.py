@@ -61,6 +61,9 @@ class EngineEntry(NamedTuple):
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
 
+    `plain_options`: those of `options` that name no file and no program and hold no secret, so that
+    a page may set them.
+
     `other_dialects`: those that `dialect_reader` may give besides. No package may define them.
 
     `trivial_queries`: by dialect, the shortest query of one value where `SELECT 1` is none.
@@ -93,6 +96,7 @@ class EngineEntry(NamedTuple):
     identities: bool = False
     language: str = "tidegate.sql.language"
     options: tuple[str, ...] = ()
+    plain_options: tuple[str, ...] = ()
     compares_rows: bool = False
     reads_only: bool = False
     own_functions: bool = False

@@ -16,7 +16,7 @@ from cli.conftest import Run
 from cli.test_source_harden import BINARIES, OFFER, REFUSED_ON_POSTGRES, role_of
 from support.server_keeper import PASSWORD
 from support.terminal import Terminal, terminal
-from tidegate.cli.source_check import place_of
+from tidegate.sources.report import place_of
 
 ON_MYSQL = pytest.mark.skipif(not mysql_server.available(), reason="needs mariadb-server-core")
 VARIABLE = "ADMINISTRATOR_PASSWORD"

@@ -25,8 +25,9 @@ REVIEWED = {
         "app.py approvals/approvals.py approvals/four_eyes.py approvals/sentence.py"
         " audit/activity_lines.py audit/activity_writing.py cli/arguments/people.py"
         " cli/arguments/serving.py cli/commands/demo.py cli/commands/operator.py"
-        " cli/commands/serve.py cli/commands/webhook.py cli/settings.py config/model.py errors.py"
-        " identity/operators.py serve/status.py approvals/place.py workspace/workspace.py",
+        " cli/commands/serve.py cli/commands/webhook.py cli/settings.py config/model.py"
+        " config/reload.py errors.py identity/operators.py serve/status.py approvals/place.py"
+        " workspace/workspace.py",
     ),
     "a server's entry has the address of its console, by which the command finds it": (
         "console", "serve/lifecycle.py serve/running_servers.py",

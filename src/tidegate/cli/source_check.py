@@ -29,20 +29,15 @@ from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.product import load
-from tidegate.secrets import UNRESOLVED, asks_for_password, split_authority, typed, with_password
+from tidegate.secrets import asks_for_password, typed, with_password
 from tidegate.sources.changes import SourceChanges
 from tidegate.sources.kept_passwords import forget_password as forget
 from tidegate.sources.kept_passwords import kept_password as keep_password
+from tidegate.sources.report import may_pass, place_of
 from tidegate.store.passwords import Place
 
 MOST_TRIES = 3
 """How often a person is asked for a password."""
-
-_PASSING = {
-    Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY, Code.ENGINE_MISSING, Code.LIMIT_TIME,
-    Code.DRIVER_REPOSITORY,
-}  # fmt: skip
-"""What may be otherwise tomorrow, or where the server runs."""
 
 
 class Tried(NamedTuple):
@@ -116,7 +111,7 @@ def try_source(
         password = ask_password(settings.url) or None
         if password is None:
             break
-    if failure.code in _PASSING or failure.details.get("cause") == UNRESOLVED:
+    if may_pass(failure):
         return Tried(settings, password, None, failure)
     raise failure
 
@@ -148,20 +143,6 @@ def absolute_file_url(url: str) -> str:
     if entry.files is None or not path or path == ":memory:":
         return url
     return f"{scheme}{slashes}{expand(path).absolute()}{mark}{options}"
-
-
-def place_of(url: str) -> str:
-    """Host and port of a server's URL as they are written there, for a person to read."""
-    entry = find(url)
-    if entry.port is None:
-        return url
-    parts = split_authority(url)
-    if parts is None:
-        return "the server"
-    place = parts.places
-    if not place:
-        return "this machine"
-    return place if place.rpartition(":")[2].isdecimal() else f"{place}:{entry.port}"
 
 
 def require_success(

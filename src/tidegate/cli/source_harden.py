@@ -23,7 +23,7 @@ from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.local_actor import ask, with_app
 from tidegate.cli.settings import config_path, load_for_query, load_for_state
-from tidegate.cli.source_check import ask_password, can_ask, forget_password, place_of
+from tidegate.cli.source_check import ask_password, can_ask, forget_password
 from tidegate.cli.source_report import report_of, show_report
 from tidegate.cli.terminal import ask_line, print_status, show
 from tidegate.config.sources import SourceSettings
@@ -44,6 +44,7 @@ from tidegate.secrets import (
     without_password,
 )
 from tidegate.sources.changes import changed_meanwhile
+from tidegate.sources.report import place_of
 from tidegate.sources.settings import settings_of
 from tidegate.store.passwords import Passwords, place_of_password
 

@@ -203,3 +203,33 @@ def is_public_address(text: str) -> bool:
     elif any(address in ip_network(each) for each in _NOT_PUBLIC):
         return False
     return address.is_global and not address.is_multicast
+
+
+_NO_DATABASES = (
+    *("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "100.100.100.200/32", *_NOT_PUBLIC),
+    *("::/128", "fe80::/10", "ff00::/8", "fd00:ec2::/32", "fd20:ce::/64"),
+)
+"""Networks of the link, of many receivers and of none, and where clouds tell their machines what
+these may know."""
+_EMBEDDING = ("::/96", "64:ff9b::/96")
+"""Networks of IPv6 whose addresses end with one of IPv4."""
+
+
+def may_hold_databases(text: str) -> bool:
+    """Whether a database may be at an IP address that a person typed, or that a name which he typed
+    leads to. This machine and private networks are where most are; False for what is no address."""
+    from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+    try:
+        address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and not address.is_loopback:
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and address.teredo is not None:
+            inner = address.teredo[1]
+        if inner is None and any(address in ip_network(each) for each in _EMBEDDING):
+            inner = IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is not None:
+            return may_hold_databases(str(inner))
+    return not any(address in ip_network(each) for each in _NO_DATABASES)

@@ -22,7 +22,12 @@ from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
 from tidegate.config.oauth import OAuthSettings
 from tidegate.config.sections import Section, SectionT
-from tidegate.config.sources import SourceSettings, TemporarySourceSettings, check_rules
+from tidegate.config.sources import (
+    SourceSettings,
+    TemporarySourceSettings,
+    check_directories,
+    check_rules,
+)
 from tidegate.config.webhook import WebhookSettings
 from tidegate.model.source_settings import Mask, RowFilter
 
@@ -156,10 +161,17 @@ class ConsoleSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `origin` is the address at which people reach it, such as `https://gate.example.com`. A console
     that others than this machine can reach needs it, and TLS here or at a trusted proxy.
+
+    `source_folders` are the absolute paths of folders. An admin of all sources may add databases in
+    files and folders of files in the console as far as they are below one of these.
     """
 
     enabled: bool = False
     origin: str | None = None
+    source_folders: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_directories("console.source_folders", self.source_folders)
 
 
 class LockoutSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -25,7 +25,7 @@ Stamp = tuple[int, int, int] | None
 FOLLOWED = frozenset(
     {
         "sources", "masks", "filters", "approvals.grant_ttl_s", "approvals.dry_run",
-        "approvals.webhook",
+        "approvals.webhook", "console.source_folders",
         "bridge.scope", "bridge.sources", "bridge.tags", "bridge.tables", "trusted_proxies",
         "undo.keep_days", "undo.max_bytes", "undo.total_bytes",
     }

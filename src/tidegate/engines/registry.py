@@ -53,6 +53,7 @@ ENGINES: dict[str, EngineEntry] = {
         *("sqlite", "sqlite", "tidegate.engines.sqlite", "SqliteEngine"),
         compares_rows=True,
         options=("timeout",),
+        plain_options=("timeout",),
         path_reader="tidegate.engines.common.url:file_of",
         files=DatabaseFiles((".db", ".sqlite", ".sqlite3")),
         reader="tidegate.engines.sqlite.url:read_url",

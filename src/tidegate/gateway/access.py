@@ -44,6 +44,12 @@ def cells_of(
     return tuple([access_cell(actor, source, verb, language, statements) for verb in VERBS])
 
 
+def hidden_from(actor: Actor, source: Source) -> DataRules | None:
+    """What is hidden from a caller; None if nothing is. Raises: TidegateError where the rules
+    refuse, as `cells_of`."""
+    return rules_for(actor, source, language_of(source))
+
+
 def detail_of(
     actor: Actor, source: Source, verb: Verb, statements: StatementRules | None
 ) -> AccessDetail:

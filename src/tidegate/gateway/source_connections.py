@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -31,7 +31,6 @@ from tidegate.model.requests import EngineRequest, ListSources
 from tidegate.model.sources import Source
 from tidegate.policy.rules import ALLOWLIST_RULE, NOT_LISTED
 from tidegate.policy.verdict import is_visible
-from tidegate.store.api import SourceStore
 
 if TYPE_CHECKING:
     from tidegate.gateway.context import CallContext
@@ -51,12 +50,29 @@ ConfiguredSources = tuple[tuple[Source, ...], ApplyGlobalRules]
 _name_of = attrgetter("name")
 
 
+class SavedSources(Protocol):
+    """What the directory reads of the saved sources (`store.api.SourceStore`)."""
+
+    def generation(self) -> int: ...
+    def list(self) -> tuple[Source, ...]: ...
+
+
+class NoSavedSources:
+    """For a gate whose sources are all given to it."""
+
+    def generation(self) -> int:
+        return 0
+
+    def list(self) -> tuple[Source, ...]:
+        return ()
+
+
 class SourceConnections:
     """The directory of sources and their open engines."""
 
     def __init__(
         self,
-        store: SourceStore,
+        store: SavedSources,
         open_engine: OpenEngine,
         ephemeral: Iterable[Source] = (),
         apply_global_rules: ApplyGlobalRules | None = None,
@@ -79,6 +95,10 @@ class SourceConnections:
         self._visible = IdentityCache(self._visible_now)
         self._opened: set[SourceConnection] = set()
         self._note_close: Callable[[SourceConnection], None] = _note_nothing
+
+    def with_global_rules(self, source: Source) -> Source:
+        """The source as it would be served: with the rules that the settings have for all."""
+        return source if self._apply_global_rules is None else self._apply_global_rules(source)
 
     def watch_closes(self, closed: Callable[[SourceConnection], None]) -> None:
         """Call `closed` when the engine of a source is closed while the server runs on."""
@@ -269,8 +289,7 @@ class SourceConnections:
                 hint="Close one of them first.",
             )
         source = msgspec.structs.replace(source, id=id, ephemeral=True, temporary=True)
-        if self._apply_global_rules is not None:
-            source = self._apply_global_rules(source)
+        source = self.with_global_rules(source)
         self._temporary[key] = SourceConnection(source, temporary=True, on_end=on_end, check=check)
         loop = asyncio.get_running_loop()
         self._timers[key] = loop.call_later(lifetime_s, self._end_temporary, key)
@@ -406,8 +425,7 @@ class SourceConnections:
             return
         named = {source.name: source for source in self._store.list()}
         named.update((source.name, source) for source in self._ephemeral)
-        if self._apply_global_rules is not None:
-            named = {name: self._apply_global_rules(source) for name, source in named.items()}
+        named = {name: self.with_global_rules(source) for name, source in named.items()}
         old = self._connections
         fresh: dict[str, SourceConnection] = {}
         for name in sorted(named):

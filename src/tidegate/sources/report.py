@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from tidegate.engines.common.errors import ANSWERED
 from tidegate.engines.common.url import FOLDER_SCHEME
-from tidegate.engines.registry import entry_of
+from tidegate.engines.registry import entry_of, find
+from tidegate.errors import Code, TidegateError
 from tidegate.model.gate_client import GateClient
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Browse, Connect, Query
@@ -15,10 +17,40 @@ from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
+from tidegate.secrets import UNRESOLVED, split_authority
 from tidegate.sources.functions import unmatched_functions
 from tidegate.sources.risks import account_risks
 
 _SLOW_MS = 250.0
+_PASSING = {
+    Code.SOURCE_UNREACHABLE, Code.SOURCE_BUSY, Code.ENGINE_MISSING, Code.LIMIT_TIME,
+    Code.DRIVER_REPOSITORY,
+}  # fmt: skip
+
+
+def has_answered(failure: TidegateError) -> bool:
+    """Whether a database said no, so that it was reached."""
+    return failure.details.get("cause") in ANSWERED
+
+
+def may_pass(failure: TidegateError) -> bool:
+    """Whether what fails now may be otherwise tomorrow, or where the server runs: such a source may
+    be saved all the same."""
+    return failure.code in _PASSING or failure.details.get("cause") == UNRESOLVED
+
+
+def place_of(url: str) -> str:
+    """Host and port of a server's URL as they are written there, for a person to read."""
+    entry = find(url)
+    if entry.port is None:
+        return url
+    parts = split_authority(url)
+    if parts is None:
+        return "the server"
+    place = parts.places
+    if not place:
+        return "this machine"
+    return place if place.rpartition(":")[2].isdecimal() else f"{place}:{entry.port}"
 
 
 async def test_source(caller: GateClient, source: Source) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from tidegate.cli.commands import install, pair
-from tidegate.config.addresses import is_public_address, parse_http_url
+from tidegate.config.addresses import is_public_address, may_hold_databases, parse_http_url
 from tidegate.config.oauth import OAuthSettings
 from tidegate.edges.http.www_authenticate import challenge_of
 from tidegate.errors import Code, TidegateError
@@ -125,3 +125,31 @@ def test_what_is_not_assigned_to_the_public_network_is_no_public_address(address
 )
 def test_an_address_of_the_public_network_is_one(address: str) -> None:
     assert is_public_address(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("127.0.0.1", "::1", "10.0.0.1", "192.168.1.7", "8.8.8.8", "2001:4860::1", "fd12::1"),
+        *("::ffff:127.0.0.1", "64:ff9b::a00:1"),
+    ],
+)
+def test_a_database_may_be_on_this_machine_and_in_private_and_public_networks(
+    address: str,
+) -> None:
+    assert may_hold_databases(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "169.254.1.1", "fe80::1", "fe80::1%eth0", "0.1.2.3", "::"),
+        *("224.0.0.1", "ff02::1", "255.255.255.255", "100.100.100.200", "168.63.129.16"),
+        *("192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "db.example.com", ""),
+        *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"),
+    ],
+)
+def test_no_database_is_at_an_address_of_the_link_or_of_a_clouds_secrets_however_written(
+    address: str,
+) -> None:
+    assert not may_hold_databases(address)

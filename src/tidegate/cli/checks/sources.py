@@ -15,7 +15,6 @@ from tidegate.cli.checks.unused_settings import absent_callers
 from tidegate.cli.hooks import command_hooks
 from tidegate.cli.local_actor import LocalCaller, ask
 from tidegate.cli.settings import config_path, load_for_query
-from tidegate.cli.source_check import place_of
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -28,6 +27,7 @@ from tidegate.model.source_settings import limits_of
 from tidegate.model.sources import Source
 from tidegate.secrets import keyring_entries_of
 from tidegate.sources.functions import unmatched_functions
+from tidegate.sources.report import place_of
 from tidegate.sources.risks import account_risks
 from tidegate.sources.unfit_rules import unfit_rules
 from tidegate.surfaces.registry import check_surfaces

@@ -14,6 +14,10 @@ PRODUCT = Product(
                 *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
                 *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout", "settings"),
             ),
+            plain_options=(
+                *("cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows"),
+                *("max_calls", "max_calls_per_minute", "page_limit", "request_timeout"),
+            ),
             locator="tidegate.products.cloud.engine.options:locate",
             path_reader="tidegate.products.cloud.engine.options:path_of",
             reader="tidegate.products.cloud.engine.options:read_cloud_options",

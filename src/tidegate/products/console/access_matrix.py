@@ -93,7 +93,7 @@ class AccessMatrix:
                 }
                 for verb in VERBS
             ],
-            "callers": [_caller(each) for each in found[:MOST_CALLERS]],
+            "callers": [caller_fields(each) for each in found[:MOST_CALLERS]],
             "more": len(found) > MOST_CALLERS,
             "by_source": own is None or bool(own),
             "why_not": "" if callers else "Only an admin may see that.",
@@ -116,7 +116,7 @@ class AccessMatrix:
                 if _fits(words, f"{each.name} {each.kind}")
             ]
             page = found[offset : offset + limit]
-            rows = [{"caller": _caller(each), **self._row(each, source)} for each in page]
+            rows = [{"caller": caller_fields(each), **self._row(each, source)} for each in page]
         else:
             caller = self._caller(query.get("caller", ""), signed_in)
             seen = self._seen(caller, signed_in)
@@ -141,7 +141,7 @@ class AccessMatrix:
         detail = detail_of(actor, source, verb, self._gateway.statement_rules(source))
         strictest = detail.cell.strictest
         return {
-            "caller": _caller(caller),
+            "caller": caller_fields(caller),
             "source": _source(source),
             "verb": verb.name,
             "label": verb.label,
@@ -262,7 +262,7 @@ class AccessMatrix:
         except TidegateError as error:
             return {"cells": None, "problem": error.without_secrets().message, "role": ""}
         role = "" if caller.operator is None else roles_text(caller.operator.roles)
-        return {"cells": [_cell(each) for each in cells], "problem": "", "role": role}
+        return {"cells": [cell_fields(each) for each in cells], "problem": "", "role": role}
 
     def _limits(
         self, detail: AccessDetail, caller: Caller, source: Source, signed_in: SignedIn
@@ -409,7 +409,7 @@ def _limit(kind: str, text: str, kept: str) -> dict[str, str]:
     return {"kind": kind, "text": text, "kept": kept}
 
 
-def _cell(cell: AccessCell) -> dict[str, Any]:
+def cell_fields(cell: AccessCell) -> dict[str, Any]:
     strictest = cell.strictest
     return {
         "kind": cell.kind,
@@ -420,7 +420,7 @@ def _cell(cell: AccessCell) -> dict[str, Any]:
     }
 
 
-def _caller(caller: Caller) -> dict[str, Any]:
+def caller_fields(caller: Caller) -> dict[str, Any]:
     return {
         "id": caller.id,
         "kind": caller.kind,

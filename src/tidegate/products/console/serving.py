@@ -18,13 +18,15 @@ from tidegate.store.secret_file import read_or_create_secret
 if TYPE_CHECKING:
     from tidegate.config.model import Config
     from tidegate.edges.http.endpoint import Endpoint
-    from tidegate.products.console.access_matrix import GlobalRules
+    from tidegate.products.console.admins import Consent
+    from tidegate.products.console.callers import Callers
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
     from tidegate.products.console.request_checks import RequestChecks
     from tidegate.products.console.runs import Runs
+    from tidegate.products.console.source_routes import SourceRoutes
     from tidegate.serve.edges import Pages
 
 
@@ -86,9 +88,14 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     forms = TokenForms(app.tokens, operators, sources, consent)
     pairings = PairingRequests(app.pairing_service, forms, consent)
     accounts = OperatorAccounts(operators, sources, consent)
+    config = _config_of(app)
     access = Access(operators, accounts, forms, pairings, inbox)
     callers = Callers(app.tokens, operators, pairings, app.callers_without_token, time.time)
-    matrix = AccessMatrix(gateway, callers, sources, _global_rules_of(app), consent)
+    matrix = AccessMatrix(
+        *(gateway, callers, sources),
+        lambda: (config().masks, config().filters),
+        consent,
+    )
 
     now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
     feed = LiveFeed(
@@ -114,6 +121,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
             InboxRoutes(inbox, changes, recent, feed, conditions.webhook, hashing),
             activity_routes,
             AccessRoutes(access, matrix, forms, pairings, accounts, hashing),
+            _source_routes(app, callers, consent, config, sources, hashing),
             LiveRoutes(now, feed),
             QueryRoutes(calls, app.saved_queries, tabs, feed, sources),
         )
@@ -128,6 +136,28 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     router.include(data.routes(console.guard, console.guard_download))
     router.include(_edit_routes(app, calls, runs, feed).routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())
+
+
+def _source_routes(
+    app: App,
+    callers: Callers,
+    consent: Consent,
+    config: Callable[[], Config],
+    sources: Callable[[], Sequence[Source]],
+    hashing: asyncio.Lock,
+) -> SourceRoutes:
+    """The routes of sources themselves."""
+    from tidegate.products.console.source_drafts import SourceDrafts
+    from tidegate.products.console.source_edits import SourceEdits
+    from tidegate.products.console.source_list import SourceList
+    from tidegate.products.console.source_rights import SourceRights
+    from tidegate.products.console.source_routes import SourceRoutes
+    from tidegate.products.console.source_tries import SourceTries
+
+    rights, tries = SourceRights(app.gateway, callers), SourceTries(app.gate_before, consent)
+    drafts = SourceDrafts(app.state.sources, config)
+    edits = SourceEdits(app, drafts, rights, tries, consent, config, hashing)
+    return SourceRoutes(SourceList(app.state.sources, sources, config), edits)
 
 
 def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> EditRoutes:
@@ -170,8 +200,8 @@ def _sources_of(app: App) -> Callable[[], Sequence[Source]]:
     return sources
 
 
-def _global_rules_of(app: App) -> GlobalRules:
-    """What gives the masks and filters of the settings that are followed."""
+def _config_of(app: App) -> Callable[[], Config]:
+    """What gives the settings, as they are followed."""
     current = app.config
 
     def follow(config: Config) -> None:
@@ -179,7 +209,7 @@ def _global_rules_of(app: App) -> GlobalRules:
         current = config
 
     app.settings_listeners.append(follow)
-    return lambda: (current.masks, current.filters)
+    return lambda: current
 
 
 def _conditions_of(app: App) -> Conditions:

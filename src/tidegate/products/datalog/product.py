@@ -6,6 +6,7 @@ _DATALEVIN = EngineEntry(
     *("datalevin", "datalog", "tidegate.products.datalog.engine", "DatalevinEngine", "datalog"),
     language="tidegate.products.datalog.language.datalog",
     options=("heap", "java", "journal", "private_copy_mb"),
+    plain_options=("private_copy_mb",),
     locator="tidegate.products.datalog.engine.url:locate",
     path_reader="tidegate.products.datalog.engine.url:path_of",
     is_folder=True,

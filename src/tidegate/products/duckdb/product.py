@@ -9,6 +9,7 @@ PRODUCT = Product(
             *("duckdb", "duckdb", "tidegate.products.duckdb.engine", "DuckdbEngine", "duckdb"),
             compares_rows=True,
             options=("memory_limit", "threads", "timeout", "workers"),
+            plain_options=("memory_limit", "threads", "timeout", "workers"),
             path_reader="tidegate.engines.common.url:file_of",
             files=DatabaseFiles((".duckdb", ".ddb"), at=8, mark=b"DUCK"),
             own_functions=True,
@@ -17,6 +18,7 @@ PRODUCT = Product(
         "files": EngineEntry(
             *("files", "duckdb", "tidegate.products.duckdb.engine", "FilesEngine", "duckdb"),
             options=("files", "memory_limit", "threads", "workers"),
+            plain_options=("memory_limit", "threads", "workers"),
             reads_only=True,
             path_reader="tidegate.engines.common.url:folder_path",
             is_folder=True,

@@ -45,6 +45,7 @@ PRODUCT = Product(
                 *("driver_repository", "heap", "java", "jvm_options", "password", "process"),
                 *("property.*", "restart", "time_zone", "user", "variables"),
             ),
+            plain_options=("connections", "time_zone", "user"),
             dialect_reader="tidegate.products.jdbc.engine.url:dialect_of",
             other_dialects=("oracle", "tsql", "default"),
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,20 +111,27 @@ def add_operator(directory: Path, name: str, *flags: str) -> None:
     assert tidegate(*words, state=directory / "state").status == 0
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    copy_made(_make_place, tmp_path)
-    state, settings = tmp_path / "state", tmp_path / "settings.toml"
+@contextmanager
+def opened_place(directory: Path) -> Iterator[Place]:
+    """A place in a new directory, while the block runs."""
+    copy_made(_make_place, directory)
+    state, settings = directory / "state", directory / "settings.toml"
     words = ["serve", "--config", str(settings), "--http", "127.0.0.1:0", "--console"]
     with serving(words, state) as server:
         line = server.until("the console is at")
         address = re.search(r"http://[^/]+", line)
         assert address
-        place = Place(tmp_path, state, server, address[0], [])
+        place = Place(directory, state, server, address[0], [])
         yield place
     # The server has ended, and with it every stream.
     for visitor in place.visitors:
         visitor.client.close()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with opened_place(tmp_path) as found:
+        yield found
 
 
 @pytest.fixture
