@@ -268,7 +268,7 @@ class App:
 
     def gate_before(self, source: Source) -> tuple[Gateway, SourceConnections]:
         """A gate of its own before one source that is not saved, with the record of this process,
-        and the connections that whoever asks for it closes."""
+        and the connections that the caller closes."""
         connections = SourceConnections(NoSavedSources(), self._open_engine, (source,))
         return Gateway(connections, self.audit, self.history), connections
 

@@ -56,7 +56,7 @@ def with_kept_password(typed: str, was: Source) -> str:
 
 def check_typed_url(url: str, folders: ListedFolders, was: Source | None = None) -> None:
     """Refuse what a page may not open; `was` is the source before the change. `folders` are those
-    that may be read. Looks at files, so it belongs in a thread.
+    that may be read. Reads files, so it belongs in a thread.
 
     Raises: TidegateError POLICY_DENIED by the rule `source.typed`, SOURCE_URL, SOURCE_UNREACHABLE.
     """

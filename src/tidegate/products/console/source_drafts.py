@@ -84,13 +84,13 @@ class SourceDrafts:
         if version_of(found) != version:
             raise TidegateError(
                 Code.ACCESS_CHANGED,
-                f"Somebody has changed the source {name!r} meanwhile.",
+                f"Someone has changed the source {name!r} meanwhile.",
                 hint="Look at what it is now; what you typed is still there.",
             )
         return found
 
     def read(self, body: SourceDraft) -> Draft:
-        """The source that a draft makes. Looks at files.
+        """The source that a draft makes. Reads files.
 
         Raises: TidegateError POLICY_DENIED, SOURCE_URL, CONFIG_INVALID, SOURCE_UNREACHABLE,
         ARGUMENT_INVALID; as `saved`.
