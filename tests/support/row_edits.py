@@ -21,6 +21,8 @@ from tidegate.model.row_changes import (
 )
 
 ENGINES = ("sqlite", "postgres", "mysql", "duckdb", "postgres-debian")
+FEEDS = ("sqlite",)
+"""Those that add the rows of a file."""
 SCHEMAS = {"sqlite": "main", "postgres": "public", "duckdb": "main"}
 Key = tuple[Any, ...]
 

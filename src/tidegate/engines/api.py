@@ -43,7 +43,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     `max_concurrency`: how many statements it runs at a time; the gate shares them among callers.
     `prepares`: it is a `PreparingEngine`. `multi_statement_transactions`: a `TransactionEngine`.
     `plans`: it is a `PlanningEngine`. `joins`: it is a `JoiningEngine`. `undoes`: it is an
-    `UndoingEngine`. `edits`: it is an `EditingEngine`. `counts_changes`: it is a `CountingEngine`.
+    `UndoingEngine`. `edits`: it is an `EditingEngine`. `feeds`: it adds the rows of a
+    `RowFeed`. `counts_changes`: it is a `CountingEngine`.
     `upstream`: its cursors may be `UpstreamCursor`s.
     `notices`: its database notes things while it runs a statement, and the engine hands them to
     `model.notices.note`.
@@ -70,6 +71,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     joins: bool = False
     undoes: bool = False
     edits: bool = False
+    feeds: bool = False
     counts_changes: bool = False
     notices: bool = False
     upstream: bool = False
@@ -363,7 +365,7 @@ class EditingEngine(Engine, Protocol):
         """Read the rows of the permit's `ReadImages` exactly, without its `hidden` columns.
 
         Raises: as `run`, TABLE_UNKNOWN; UNSUPPORTED, and why, for a table of which no row can be
-        changed so.
+        changed so. With `adds` a table without a key is described as well.
         """
         ...
 
@@ -372,7 +374,8 @@ class EditingEngine(Engine, Protocol):
         `tries` it is rolled back instead. Each row is locked by its key and compared with its image
         to the last bit; one that differs, is gone, or whose new key is taken ends it before
         anything is written. Triggers and foreign keys act as for any statement. With a `keeper` the
-        engine gives it what this changes, as for a change.
+        engine gives it what this changes, as for a change. The rows of a `feed` are read as they
+        are written, and `note` says of each part that it is next.
 
         Raises: as `run`, ROWS_CONFLICT, LIMIT_CHANGES; UNSUPPORTED for one that cannot be tried
         without a trace.

@@ -14,6 +14,7 @@ from msgspec import structs
 from tidegate.engines.api import can_count, can_undo
 from tidegate.engines.common.row_images import too_many_rows
 from tidegate.engines.common.row_statements import forms_of
+from tidegate.engines.common.undo_rows import too_large
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.open_transactions import OpenTransaction
@@ -21,7 +22,7 @@ from tidegate.history.undo_log import UndoEntry, UndoLog, not_kept
 from tidegate.model.changes import ChangeEntry, Reversibility, UndoChange
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Browse, Explain, Prepare, Query, Request
-from tidegate.model.row_changes import ChangeRows
+from tidegate.model.row_changes import ChangeRows, undo_size
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Statement
 from tidegate.model.transactions import TransactionRequest
@@ -130,6 +131,10 @@ def _objection(ctx: CallContext, request: Request) -> str:
     is_change = isinstance(request, (Query, ChangeRows)) and ctx.judgement.effect is Effect.WRITE
     if not is_change or ctx.judgement.verb not in ROW_VERBS:
         return "only INSERT, UPDATE and DELETE can be taken back"
+    feed = request.feed if isinstance(request, ChangeRows) else None
+    kept = ctx.services.changes
+    if feed is not None and kept is not None and undo_size(feed) > kept.settings.max_bytes:
+        return too_large(kept.settings.max_bytes)
     if ctx.transaction is not None and ctx.transaction.unkept:
         return f"{_PART}{ctx.transaction.unkept.removeprefix(_PART)}"
     return ""

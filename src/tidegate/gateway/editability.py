@@ -17,6 +17,7 @@ from tidegate.gateway.row_changes import (
     editing_engine,
     filtered,
     not_editing,
+    not_feeding,
     visible_table,
 )
 from tidegate.model.editing import Editability, EditColumn, Editor, Reference
@@ -57,7 +58,7 @@ async def describe_editing(ctx: CallContext, request: DescribeEditing) -> Editab
         undo=ctx.source.undo != "off" and can_undo(ctx.engine),
         most=min(most_rows(ctx) or MOST_EDITS, MOST_EDITS),
     )
-    reason = _objection(ctx, table)
+    reason = _objection(ctx, table, adds=request.adds)
     if reason:
         return structs.replace(described, reason=reason)
     try:
@@ -66,11 +67,12 @@ async def describe_editing(ctx: CallContext, request: DescribeEditing) -> Editab
         if error.code in _UNDECIDABLE:
             raise
         return structs.replace(described, reason=_sentence(error))
-    found = [(verb, *await _decided(ctx, shape, verb)) for verb in VERBS]
+    verbs: tuple[Verb, ...] = ("insert",) if request.adds else VERBS
+    found = [(verb, *await _decided(ctx, shape, verb)) for verb in verbs]
     refused = [(verb, why) for verb, why, _ in found if why]
-    columns = await _writable(ctx, shape, described.columns)
+    columns = await _writable(ctx, shape, described.columns, adds=request.adds)
     reason = ""
-    if len(refused) == len(VERBS):
+    if len(refused) == len(verbs):
         reason = refused[0][1]
     return structs.replace(
         described,
@@ -82,7 +84,7 @@ async def describe_editing(ctx: CallContext, request: DescribeEditing) -> Editab
     )
 
 
-def _objection(ctx: CallContext, table: Table) -> str:
+def _objection(ctx: CallContext, table: Table, *, adds: bool) -> str:
     """Why no row of a table can be changed, as far as its catalog and the rules tell."""
     if not can_edit(ctx.engine):
         return _sentence(not_editing(ctx.source.name))
@@ -90,6 +92,8 @@ def _objection(ctx: CallContext, table: Table) -> str:
         return _sentence(filtered(table))
     if table.kind != "table":
         return f"{table.name} is a {table.kind}."
+    if adds:
+        return "" if ctx.engine.capabilities.feeds else _sentence(not_feeding(ctx.source.name))
     key = [column for column in table.columns if column.key]
     if not key:
         return f"{table.name} has no primary key: its rows cannot be distinguished."
@@ -107,6 +111,7 @@ async def _shape(ctx: CallContext, request: DescribeEditing, table: Table) -> Ta
         limits=request.limits,
         keys=(),
         hidden=hidden,
+        adds=request.adds,
     )
     found = await editing_engine(ctx).read_images(ctx.permit(asked), ctx.call.cancellation)
     return found.shape
@@ -153,12 +158,12 @@ async def _check_masks(ctx: CallContext, shape: TableShape, edit: RowEdit) -> No
 
 
 async def _writable(
-    ctx: CallContext, shape: TableShape, columns: tuple[EditColumn, ...]
+    ctx: CallContext, shape: TableShape, columns: tuple[EditColumn, ...], *, adds: bool
 ) -> tuple[EditColumn, ...]:
     """The columns, each with why the caller may not write it."""
     if ctx.data_rules is None:
         return columns
-    row = (None,) * len(shape.columns)
+    row = None if adds else (None,) * len(shape.columns)
     found: list[EditColumn] = []
     for column in columns:
         reason = column.reason

@@ -31,6 +31,7 @@ from tidegate.model.results import Limits
 from tidegate.model.row_changes import (
     DEFAULT,
     MOST_EDITS,
+    MOST_FED,
     ChangedRows,
     ChangeRows,
     DescribeEditing,
@@ -38,6 +39,7 @@ from tidegate.model.row_changes import (
     FoundRow,
     ReadImages,
     RowEdit,
+    RowFeed,
     RowRequest,
 )
 from tidegate.model.schema import Catalog, Table
@@ -127,6 +129,9 @@ def _statements(ctx: CallContext, request: RowRequest) -> list[Statement]:
 
 def _check_edits(request: ChangeRows) -> None:
     """Raises: TidegateError ARGUMENT_INVALID for edits that do not fit their table."""
+    if request.feed is not None:
+        _check_feed(request, request.feed)
+        return
     width = len(request.shape.columns)
     if not 1 <= len(request.edits) <= MOST_EDITS:
         raise TidegateError(
@@ -150,6 +155,16 @@ def _check_edits(request: ChangeRows) -> None:
             fits = False
         if not fits:
             raise TidegateError(Code.ARGUMENT_INVALID, "An edit does not fit its table or its row")
+
+
+def _check_feed(request: ChangeRows, feed: RowFeed) -> None:
+    """Raises: TidegateError ARGUMENT_INVALID for rows that do not fit their table."""
+    if not 1 <= feed.count <= MOST_FED:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"A file has 1 to {MOST_FED:,} rows to add")
+    width, places = len(request.shape.columns), feed.places
+    distinct = len(set(places)) == len(places)
+    if request.edits or not places or not distinct or not all(0 <= at < width for at in places):
+        raise TidegateError(Code.ARGUMENT_INVALID, "The rows of a file do not fit their table")
 
 
 async def mask_rows(ctx: CallContext) -> None:
@@ -241,6 +256,8 @@ async def inspect_rows(ctx: CallContext) -> None:
     if not isinstance(request, ChangeRows):
         return
     editing_engine(ctx)
+    if request.feed is not None and not ctx.engine.capabilities.feeds:
+        raise not_feeding(ctx.source.name)
     for statement in forms_of(request, ctx.source.dialect).values():
         opinion = await ctx.engine.inspect(statement, ctx.judgement, request.limits.timeout_s)
         if opinion is not None and opinion.effect > ctx.judgement.effect:
@@ -262,6 +279,15 @@ def not_editing(source: str) -> TidegateError:
         Code.UNSUPPORTED,
         f"Rows of {source} cannot be edited: its engine does not compare rows exactly.",
         hint="Write a statement.",
+    )
+
+
+def not_feeding(source: str) -> TidegateError:
+    """The error for a source whose engine takes no rows of a file."""
+    return TidegateError(
+        Code.UNSUPPORTED,
+        f"Rows of a file cannot be added to {source}: its engine takes none.",
+        hint="Write statements.",
     )
 
 
@@ -325,6 +351,12 @@ async def try_rows(ctx: CallContext, request: ChangeRows) -> DryRun:
         record_failure(trial, shown)
         if error.code in (Code.ROWS_CONFLICT, Code.LIMIT_CHANGES):
             raise
+        if request.feed is not None and error.code is Code.LIMIT_TIME:
+            reason = f"all of it takes longer than the {TRIAL_LIMITS.timeout_s:g} s of a trial."
+            return structs.replace(
+                _shown(request, None, reason),
+                separable_under=await _separable_under(ctx, request),
+            )
         if error.code is not Code.UNSUPPORTED:
             return DryRun(reason=f"it failed: {shown.message}")
         reason = f"it was not tried: {shown.message}"
@@ -346,6 +378,8 @@ async def _separable_under(ctx: CallContext, request: ChangeRows) -> str:
 
 
 def _shown(request: ChangeRows, done: ChangedRows | None, reason: str) -> DryRun:
+    if request.feed is not None:
+        return _shown_feed(request, request.feed, done, reason)
     edits = sorted(request.edits, key=lambda edit: request.verbs.index(edit.verb))
     edits = edits[: TRIAL_LIMITS.max_rows]
     stored: dict[int, FoundRow | None] = {}
@@ -361,6 +395,21 @@ def _shown(request: ChangeRows, done: ChangedRows | None, reason: str) -> DryRun
                 for edit in edits
             ]
         ),
+        reason,
+    )
+
+
+def _shown_feed(
+    request: ChangeRows, feed: RowFeed, done: ChangedRows | None, reason: str
+) -> DryRun:
+    """The first rows of a file, as they are written."""
+    first = next(feed.batches(), ())[: TRIAL_LIMITS.max_rows]
+    columns = tuple([request.shape.names[place] for place in feed.places])
+    return DryRun(
+        feed.count if done is None else max(done.affected, feed.count),
+        columns,
+        (None,) * len(first),
+        tuple([_texts(tuple(row)) for row in first]),
         reason,
     )
 

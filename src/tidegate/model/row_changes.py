@@ -7,8 +7,8 @@ or a number where the database keeps a class with each value.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
 
@@ -22,6 +22,10 @@ VERBS: tuple[Verb, ...] = ("delete", "update", "insert")
 """The kinds of edits, in the order in which they are made: what is deleted leaves its key."""
 MOST_EDITS = 10_000
 """Rows of one change."""
+MOST_FED = 1_000_000
+"""Rows of one change that come from a file."""
+_UNDO_ROW_BYTES = 96
+_UNDO_VALUE_BYTES = 12
 
 
 class Default(msgspec.Struct, frozen=True, tag="default"):
@@ -94,6 +98,39 @@ class EditConflict(msgspec.Struct, frozen=True):
     differs: tuple[int, ...] = ()
 
 
+class RowFeed(Protocol):
+    """Rows that are added, held in a file, and read as often as they are needed. Each has a value
+    for every one of `places`, the places of columns."""
+
+    name: str
+    """That of the file that they are from."""
+    file_digest: str
+    """SHA-256 of that file."""
+    places: tuple[int, ...]
+    count: int
+    size: int
+    """Bytes that hold the values."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all values, as they are written."""
+        ...
+
+    def batches(self) -> Iterator[Sequence[Sequence[Any]]]:
+        """All rows, some at a time. Raises: TidegateError."""
+        ...
+
+    def note(self, first: int, last: int) -> None:
+        """These rows, counted from 1, are being written. Called from any thread."""
+        ...
+
+
+def undo_size(feed: RowFeed) -> int:
+    """Bytes that are enough to keep the rows of a feed for undo: an image, and what the database
+    keeps of a change."""
+    return 2 * feed.size + feed.count * (_UNDO_ROW_BYTES + _UNDO_VALUE_BYTES * len(feed.places))
+
+
 class RowRequest(EngineRequest, frozen=True, kw_only=True):
     """The base of the requests about single rows. `schema` is that of the table; without one it is
     the current one."""
@@ -112,6 +149,9 @@ class DescribeEditing(RowRequest, frozen=True, kw_only=True):
         "describe_editing", "says whether rows can be edited"
     )
 
+    adds: bool = False
+    """It is about adding rows alone, for which a table needs no key."""
+
 
 class ReadImages(RowRequest, frozen=True, kw_only=True):
     """Read rows of a table exactly, by keys as they are shown, in order to change them. The answer
@@ -124,6 +164,8 @@ class ReadImages(RowRequest, frozen=True, kw_only=True):
     """The columns of `keys` in their order; without them it is that of the shape."""
     hidden: tuple[str, ...] = ()
     """Columns that are masked for the caller, and are left out. Set by the gate."""
+    adds: bool = False
+    """Rows are to be added alone: the table needs no key. Set by the gate."""
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
         return {"table": self.table, "rows": len(self.keys)}
@@ -147,17 +189,23 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
     text: str = ""
     tries: bool = False
     """It is rolled back in the end."""
+    feed: RowFeed | None = None
+    """Rows that are added, in place of `edits`."""
 
     @property
     def verbs(self) -> tuple[Verb, ...]:
         """The kinds of its edits, each once."""
+        if self.feed is not None:
+            return ("insert",)
         found = {edit.verb for edit in self.edits}
         return tuple([verb for verb in VERBS if verb in found])
 
     @property
     def digest(self) -> str:
         """Tells what it writes, over which images, from everything else."""
-        bound = (self.table, self.schema, self.shape, self.edits)
+        bound: tuple[Any, ...] = (self.table, self.schema, self.shape, self.edits)
+        if self.feed is not None:
+            bound = (*bound, self.feed.places, self.feed.count, self.feed.digest)
         # Not as JSON, where a text and the same bytes look alike.
         return hashlib.sha256(repr(bound).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -166,10 +214,15 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
         counts = {f"{verb}s": self.count_of(verb) for verb in self.verbs}
-        return {"digest": self.digest, **counts}
+        found = {"digest": self.digest, **counts}
+        if self.feed is not None:
+            found |= {"file": self.feed.name, "file_sha256": self.feed.file_digest}
+        return found
 
     def count_of(self, verb: Verb) -> int:
         """How many edits of that kind it has."""
+        if self.feed is not None:
+            return self.feed.count if verb == "insert" else 0
         return sum(edit.verb == verb for edit in self.edits)
 
     def shown_statement(self) -> Statement:
@@ -178,17 +231,19 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
 
 class ChangedRows(RecordedPayload, frozen=True):
     """What is stored now, in the order of the edits; None for a row that is not there. `affected`
-    counts all rows, those of triggers and foreign keys included where the engine counts them.
-    `change` is the id under which the rows are kept, empty if they are not."""
+    counts all rows, those of triggers and foreign keys included where the engine counts them. `fed`
+    counts those that came from a file: they are not in `rows`. `change` is the id under which the
+    rows are kept, empty if they are not."""
 
     rows: tuple[FoundRow | None, ...]
     affected: int
     change: str = ""
     remarks: tuple[str, ...] = ()
+    fed: int = 0
 
     @property
     def row_count(self) -> int:
-        return len(self.rows)
+        return len(self.rows) + self.fed
 
     def recorded_arguments(self) -> Mapping[str, Any]:
         return {"kept_as": self.change} if self.change else {}

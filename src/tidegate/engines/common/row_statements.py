@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tidegate.model.changes import ImageColumn
-from tidegate.model.row_changes import DEFAULT, ChangeRows, RowEdit, Verb
+from tidegate.model.row_changes import DEFAULT, ChangeRows, RowEdit, RowFeed, Verb
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
@@ -17,6 +17,7 @@ from tidegate.sql.quoting import identifier, qualified
 
 MOST_TEXT = 100_000
 """Characters of a change as it is shown and recorded; a digest covers the rest."""
+_MOST_NAME = 200
 _NUMBERS = frozenset({"integer", "decimal", "float"})
 
 
@@ -30,6 +31,8 @@ class Script(NamedTuple):
 
 def script_of(change: ChangeRows, dialect: str, most: int = MOST_TEXT) -> Script:
     """The whole change as statements, in the order in which they are made."""
+    if change.feed is not None:
+        return _fed(change, change.feed, dialect)
     lines: list[str] = []
     size = shown = 0
     for text in _statements(change, dialect):
@@ -42,6 +45,15 @@ def script_of(change: ChangeRows, dialect: str, most: int = MOST_TEXT) -> Script
     if shown < count:
         lines.append(f"-- and {count - shown:,} more, with the digest {change.digest[:16]}")
     return Script("\n".join(lines), count, shown)
+
+
+def _fed(change: ChangeRows, feed: RowFeed, dialect: str) -> Script:
+    """The statement for rows of a file, without a value: with their number and digests."""
+    (form,) = forms_of(change, dialect).values()
+    name = " ".join(feed.name.split())[:_MOST_NAME]
+    about = f"-- {feed.count:,} rows of the file {name}"
+    digests = f"-- SHA-256 of the file {feed.file_digest}, of all values {feed.digest}"
+    return Script(f"{form.text};\n{about}\n{digests}", feed.count, 0)
 
 
 def _statements(change: ChangeRows, dialect: str) -> Iterator[str]:
@@ -81,6 +93,8 @@ def _form(change: ChangeRows, verb: Verb, dialect: str) -> Statement:
     rules, columns = find(dialect), change.shape.columns
     name = qualified(change.schema, change.table, dialect)
     places: dict[int, bool] = {}
+    if change.feed is not None:
+        places = dict.fromkeys(change.feed.places, False)
     for edit in change.edits:
         for place, value in edit.values or () if edit.verb == verb else ():
             by_default = value == DEFAULT and verb == "update" and rules.updates_to_default

@@ -5,7 +5,7 @@ apsw uses `Buffer`, which Python 3.11 lacks. Exceptions and constants are import
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 import apsw
@@ -49,6 +49,9 @@ class ApswConnection(Protocol):
         *,
         can_cache: bool = True,
         explain: int = -1,
+    ) -> ApswCursor: ...
+    def executemany(
+        self, statements: str, sequenceofbindings: Iterable[Sequence[Any]]
     ) -> ApswCursor: ...
     def cursor(self) -> ApswCursor: ...
     def close(self, force: bool = False) -> None: ...

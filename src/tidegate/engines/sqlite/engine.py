@@ -30,7 +30,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
-from tidegate.engines.common.row_edits import images_of
+from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import (
     RunningStatement,
@@ -98,6 +98,7 @@ class SqliteEngine:
         multi_statement_transactions=True,
         undoes=changesets.there,
         edits=True,
+        feeds=True,
         counts_changes=True,
     )
 
@@ -399,7 +400,7 @@ class SqliteEngine:
         return await self._ask(progress_handler, cancellation, work)
 
     async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
-        from tidegate.engines.sqlite import row_changes
+        from tidegate.engines.sqlite import row_changes, row_feeds
 
         refuse_identity(permit)
         self._check_open()
@@ -408,6 +409,8 @@ class SqliteEngine:
         running = await self._begin(self._writer, progress_handler, cancellation, writes=True)
 
         def work(session: SqliteSession) -> ChangedRows:
+            if change_of(permit).feed is not None:
+                return row_feeds.add_rows(session, progress_handler, permit)
             return row_changes.change_rows(session, progress_handler, permit)
 
         async with running as worker:

@@ -67,7 +67,7 @@ def read_images(
     with session.stepping(progress_handler), session.mode(Mode.OWN):
         connection.execute("BEGIN", can_cache=False)
         try:
-            table = _table(connection, request.table)
+            table = find_table(connection, request.table, keyless=request.adds)
             shape = without_columns(table.shape, request.hidden)
             keys = keys_in_order(request, shape)
             rows = tuple([_by_text(connection, shape, key) for key in keys])
@@ -87,11 +87,11 @@ def change_rows(
             with session.guard_own():
                 connection.execute("BEGIN IMMEDIATE", can_cache=False)
             with session.mode(Mode.OWN):
-                table = _table(connection, change.table)
+                table = find_table(connection, change.table)
                 check_shape(change, table.shape)
                 _check(connection, change)
             if permit.keeper is not None and not change.tries:
-                capture = ChangeCapture(session, permit.keeper, _objection(session, change))
+                capture = ChangeCapture(session, permit.keeper, undo_objection(session, change))
             before = connection.total_changes()
             with session.mode(Mode.WRITE):
                 keys = [_edit(connection, table, change, edit) for edit in _ordered(change)]
@@ -121,8 +121,9 @@ def _ordered(change: ChangeRows) -> Iterator[RowEdit]:
     return (edit for _, edit in in_order(change))
 
 
-def _table(connection: ApswConnection, name: str) -> Table:
-    """Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+def find_table(connection: ApswConnection, name: str, *, keyless: bool = False) -> Table:
+    """A table whose rows can be changed; with `keyless` also one to which they can be added alone,
+    and then its shape has no key. Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
     listed = connection.execute(f"PRAGMA main.table_list({_quote(name)})").fetchall()
     kinds = {str(row[2]) for row in listed if row[0] == "main"}
     if not kinds:
@@ -132,7 +133,9 @@ def _table(connection: ApswConnection, name: str) -> Table:
     found = connection.execute(f"PRAGMA main.table_xinfo({_quote(name)})").fetchall()
     columns = [column for column in found if not column[6]]
     key = sorted([(column[5], place) for place, column in enumerate(columns) if column[5]])
-    if not key:
+    if keyless:
+        key = []
+    elif not key:
         raise TidegateError(
             Code.UNSUPPORTED, f"{name} has no primary key: its rows cannot be distinguished."
         )
@@ -197,7 +200,7 @@ def _check(connection: ApswConnection, change: ChangeRows) -> None:
     check_rows(change, there, taken)
 
 
-def _objection(session: SqliteSession, change: ChangeRows) -> str:
+def undo_objection(session: SqliteSession, change: ChangeRows) -> str:
     """Why the rows of the change cannot be put back; empty if they can."""
     for statement in forms_of(change, "sqlite").values():
         found = reversibility(session, statement)

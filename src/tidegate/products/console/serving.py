@@ -22,12 +22,15 @@ if TYPE_CHECKING:
     from tidegate.products.console.callers import Callers
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
+    from tidegate.products.console.import_routes import ImportRoutes
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
     from tidegate.products.console.request_checks import RequestChecks
     from tidegate.products.console.runs import Runs
     from tidegate.products.console.source_routes import SourceRoutes
     from tidegate.serve.edges import Pages
+
+_MOST_IMPORTS = 40
 
 
 def make_pages(app: App, host: str, port: int, tls: bool) -> Pages | None:
@@ -135,6 +138,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     data = DataPage(calls, tabs, runs, exports)
     router.include(data.routes(console.guard, console.guard_download))
     router.include(_edit_routes(app, calls, runs, feed).routes(console.guard))
+    router.include(_import_routes(app, calls, feed).routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())
 
 
@@ -172,6 +176,18 @@ def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> Edit
     secret = partial(read_or_create_secret, app.directory / "staged.key")
     edits = StagedEdits(calls, columns, stores, secret, feed.tell_of_edits)
     return EditRoutes(columns, edits, Submissions(calls, edits, columns, app.approvals, feed))
+
+
+def _import_routes(app: App, calls: DataCalls, feed: LiveFeed) -> ImportRoutes:
+    """The routes of imports of files."""
+    from tidegate.products.console.import_routes import ImportRoutes
+    from tidegate.products.console.import_runs import ImportRun, Keeping
+    from tidegate.products.console.imports import Imports
+    from tidegate.products.console.result_quota import ResultQuota
+
+    keeping = Keeping(calls, app.approvals, feed, app.config.undo.max_bytes)
+    quota = ResultQuota(app.directory, results=_MOST_IMPORTS)
+    return ImportRoutes(Imports(calls, app.operators, quota, partial(ImportRun, keeping)))
 
 
 def _sources_of(app: App) -> Callable[[], Sequence[Source]]:

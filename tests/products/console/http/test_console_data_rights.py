@@ -17,11 +17,12 @@ from support.data_desk import Desk, answer, desk
 from support.eventually import wait_until
 from tidegate.products.console.data_page import DataPage
 from tidegate.products.console.edit_routes import EditRoutes
+from tidegate.products.console.import_routes import ImportRoutes
 
 pytestmark = pytest.mark.needs("duckdb")
 
 OK, NO_ROLE, NOT_THERE, GONE = 200, 403, 404, 410
-DONE, NOTHING_STAGED = 204, 400
+DONE, NOTHING_STAGED, UNCHECKED = 204, 400, 400
 SELECT = "SELECT id FROM orders"
 
 
@@ -41,6 +42,7 @@ class Row(NamedTuple):
 PLACE = {"source": "{source}"}
 TABLE = {**PLACE, "table": "orders"}
 TEXT = {**PLACE, "statement": SELECT}
+PAIRS = [{"place": 0, "column": "none"}]
 FORM = {"name": "made", "columns": [{"name": "id", "type": "INTEGER"}]}
 ROWS = (
     Row("GET", "sources", None, OK, OK),  # of those that it may view
@@ -68,6 +70,15 @@ ROWS = (
     Row("POST", "tabs/{tab}/edits/submit", {"version": 1}, NOTHING_STAGED, NOT_THERE),
     Row("GET", "tabs/{tab}/edits/result", None, OK, NOT_THERE),
     Row("POST", "tabs/{tab}/edits/cancel", {}, OK, NOT_THERE),
+    Row("POST", "imports", {"name": "x.csv", "size": 4}, OK, OK),  # one's own
+    Row("POST", "imports/{import}/part", {"at": 4, "data": "Mgo="}, OK, GONE),
+    Row("GET", "imports/{import}", None, OK, GONE),
+    Row("POST", "imports/{import}/read", {"header": True}, OK, GONE),
+    Row("GET", "imports/{import}/form?source={source}", None, OK, GONE),
+    Row("POST", "imports/{import}/check", {**TABLE, "columns": PAIRS}, UNCHECKED, GONE),
+    Row("POST", "imports/{import}/submit", {}, UNCHECKED, GONE),
+    Row("POST", "imports/{import}/cancel", {}, OK, GONE),
+    Row("POST", "imports/{import}/close", {}, DONE, GONE),
     Row("POST", "tabs/{tab}/focus", {}, OK, NOT_THERE),
     Row("POST", "tabs/{tab}/close", {}, DONE, NOT_THERE),
     Row("POST", "tabs/reopen", {}, OK, NOT_THERE),
@@ -99,7 +110,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
 
 def pattern_of(row: Row) -> tuple[str, str]:
     path = row.path.partition("?")[0]
-    for name in ("{tab}", "{run}", "{block}"):
+    for name in ("{tab}", "{run}", "{block}", "{import}"):
         path = path.replace(name, "{id}")
     return row.method, path
 
@@ -108,10 +119,12 @@ def served() -> set[tuple[str, str]]:
     """The routes that the page serves."""
     page = DataPage.__new__(DataPage)
     edits = EditRoutes.__new__(EditRoutes)
+    imports = ImportRoutes.__new__(ImportRoutes)
     found: set[tuple[str, str]] = set()
     for router in (
         page.routes(lambda answer: answer, lambda answer: answer),  # type: ignore[arg-type, return-value]
         edits.routes(lambda answer: answer),  # type: ignore[arg-type, return-value]
+        imports.routes(lambda answer: answer),  # type: ignore[arg-type, return-value]
     ):
         for path in router.paths:
             for method in (router.allowed(path) or b"").decode().split(", "):
@@ -143,7 +156,10 @@ def prepared(visitor: Visitor, source: str) -> dict[str, str]:
     ticket = answer(visitor.post("data/export-ticket", body))["ticket"]
     begun = visitor.post("data/blocks", {"source": source})
     block = answer(begun)["id"] if begun.status_code == 200 else "none"  # DuckDB has none
-    return {"source": source, "tab": tab, "run": run["id"], "ticket": ticket, "block": block}
+    file = answer(visitor.post("data/imports", {"name": "x.csv", "size": 6}))["id"]
+    answer(visitor.post(f"data/imports/{file}/part", {"at": 0, "data": "aWQKMQ=="}))
+    names = {"source": source, "tab": tab, "run": run["id"], "ticket": ticket}
+    return {**names, "block": block, "import": file}
 
 
 def send(visitor: Visitor, row: Row, names: dict[str, str]) -> httpx.Response:

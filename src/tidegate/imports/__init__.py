@@ -1,0 +1,1 @@
+"""Reads files of rows for tables: their content is guessed, checked, and held."""
