@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from tidegate.imports.checking import HeldRows, Pair
 from tidegate.model.editing import EditColumn
-
 
 _held: list[HeldRows] = []
 
@@ -24,7 +25,9 @@ def held_rows(rows: Sequence[Sequence[Any]], places: Sequence[int], name: str = 
     pairs = [
         Pair(at, str(at), EditColumn(str(at), "", "text"), place) for at, place in enumerate(places)
     ]
-    held = HeldRows(tempfile.TemporaryFile(buffering=0), name, "ab" * 32, pairs)
+    descriptor, path = tempfile.mkstemp()
+    Path(path).unlink()
+    held = HeldRows(os.fdopen(descriptor, "wb", buffering=0), name, "ab" * 32, pairs)
     _held.append(held)
     for begin in range(0, len(rows), 100):
         part = rows[begin : begin + 100]

@@ -1,6 +1,6 @@
 """Turns the rows of a file into values for the columns of a table, and keeps them in a file.
 
-Every row is looked at: what is no value is named by its line and column, and then nothing is kept.
+Every row is read: what is no value is named by its line and column, and then nothing is kept.
 Some rows are in memory at a time.
 """
 

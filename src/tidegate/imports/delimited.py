@@ -37,7 +37,7 @@ codecs.register_error("tidegate.undecoded", _mark)
 
 
 class PositionedReader(io.RawIOBase):
-    """Reads an open file from its beginning, whoever else reads it."""
+    """Reads an open file from its beginning, also while others read it."""
 
     def __init__(self, descriptor: int, most: int = MOST_BYTES) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Guesses how a file is to be read, and what its columns hold. Pure but for reading the file.
+"""Guesses how a file is to be read, and what its columns hold.
 
 Each guess can be changed by a person. `007` is a text, as is any column with such a value: a number
 would lose what was written.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,17 +21,17 @@ class Held:
 
     def __init__(self, content: bytes, name: str = "rows.csv") -> None:
         self.name = name
-        self._file = tempfile.TemporaryFile()
-        self._file.write(content)
-        self._file.flush()
+        self._descriptor, path = tempfile.mkstemp()
+        Path(path).unlink()
+        os.write(self._descriptor, content)
 
     def guess(self) -> Guess:
-        return guess_text(self._file.fileno(), self.name)
+        return guess_text(self._descriptor, self.name)
 
     def records(self, **changes: Any) -> list[Record]:
         reading = self.guess().reading
         fields = {name: getattr(reading, name) for name in reading.__struct_fields__}
-        return list(DelimitedRecords(self._file.fileno(), Reading(**{**fields, **changes})))
+        return list(DelimitedRecords(self._descriptor, Reading(**{**fields, **changes})))
 
     def kinds(self) -> list[str]:
         reading = self.guess().reading
@@ -38,7 +39,7 @@ class Held:
         return [guess_kind(values, reading) for values in columns_of(rows)]
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._descriptor)
 
 
 @pytest.fixture
