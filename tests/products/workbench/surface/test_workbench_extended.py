@@ -242,6 +242,16 @@ def test_the_dashboard_shows_no_statement_of_anybody(engine_shop: EngineShop) ->
     ), reported["unavailable"]
 
 
+def test_the_dashboard_has_sizes_and_memory_if_asked(engine_shop: EngineShop) -> None:
+    panels = ["blocking", "sizes", "memory"]
+    reported = shown(engine_shop, "get_server_dashboard", panels=panels)
+    tables = {row[reported["sizes"]["columns"].index("table")] for row in reported["sizes"]["rows"]}
+    assert {"orders", "customers"} <= tables
+    assert reported["memory"]["row_count"] > 0
+    missing = {failure["panel"] for failure in reported["unavailable"]}
+    assert missing == (set() if engine_shop.dialect in ("postgres", "mysql") else {"blocking"})
+
+
 def test_tables_are_found_by_words_with_keys_and_values(engine_shop: EngineShop) -> None:
     found = shown(engine_shop, "find_tables", words="orders placed")["tables"].splitlines()
     assert found[0].startswith("orders(id int")

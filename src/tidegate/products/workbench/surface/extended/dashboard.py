@@ -1,6 +1,7 @@
 """`get_server_dashboard`: what a server is busy with, from its own views, through the gate.
 
-The statements are the gate's to judge like any other. A source that is a file has no server.
+The statements of the first four panels are the gate's to judge like any other. The others are
+`ReadServer` requests, whose statements are the gate's own, and come when they are asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Query, ShowStatus
 from tidegate.model.results import Limits, Page
+from tidegate.model.server_requests import ReadServer
 from tidegate.model.statements import Statement
 from tidegate.products.workbench.surface.calls import OnConnection, answer, dialect_of, hints
 from tidegate.products.workbench.surface.execution import Executed, executed
@@ -22,13 +24,16 @@ from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.tool_context import ToolContext
 
-Panel = Literal["sessions", "metrics", "slow_queries", "errors"]
+Panel = Literal[
+    "sessions", "metrics", "slow_queries", "errors", "blocking", "sizes", "memory", "rights"
+]
 _LIMITS = Limits(max_rows=1_000, timeout_s=10.0)
 _OF_ONE_VIEW = frozenset(
     {
         Code.LIMIT_TIME,
         Code.POLICY_DENIED,
         Code.POLICY_MASKED,
+        Code.POLICY_TABLE,
         Code.SQL_FAILED,
         Code.SQL_FUNCTION,
         Code.SQL_UNKNOWN,
@@ -39,9 +44,9 @@ _OF_ONE_VIEW = frozenset(
 
 
 class Wanted(OnConnection, frozen=True, kw_only=True):
-    panels: Annotated[list[Panel], Meta(description="Panels to show; all if left out")] | None = (
-        None
-    )
+    panels: (
+        Annotated[list[Panel], Meta(description="Panels; the first four if left out")] | None
+    ) = None
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -56,6 +61,10 @@ class Dashboard(msgspec.Struct, frozen=True):
     metrics: Executed | UnsetType = UNSET
     slow_queries: Executed | UnsetType = UNSET
     errors: Executed | UnsetType = UNSET
+    blocking: Executed | UnsetType = UNSET
+    sizes: Executed | UnsetType = UNSET
+    memory: Executed | UnsetType = UNSET
+    rights: Executed | UnsetType = UNSET
     unavailable: tuple[Failure, ...] = ()
 
 
@@ -67,11 +76,14 @@ async def _dashboard(context: ToolContext, args: Wanted) -> ToolResult:
     missing: list[Failure] = []
     panels: list[Panel] = ["sessions", "metrics", "slow_queries", "errors"]
     for panel in args.panels if args.panels is not None else panels:
-        text = known.get(panel)
-        if text is None:
+        request: Query | ReadServer
+        if panel in ("blocking", "sizes", "memory", "rights"):
+            request = ReadServer(panel=panel)
+        elif panel in known:
+            request = Query(Statement(known[panel]), limits=_LIMITS, cells="text")
+        else:
             missing.append(Failure(panel, "This database has no such view"))
             continue
-        request = Query(Statement(text), limits=_LIMITS, cells="text")
         try:
             page = await context.handle(request, args.source, Page, reads_only=True, quiet=True)
             shown[panel] = executed(page)
