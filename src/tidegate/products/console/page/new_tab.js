@@ -13,9 +13,9 @@ import { visible } from "./text.js";
 
 const KINDS = /** @type {[TabKind, string][]} */ ([
   ["erDiagram", "Diagram: the tables of a schema and their keys"],
-  ["createTable", "New table, by a form"],
   ["serverDashboard", "Server: sessions, slow statements, sizes, memory"],
   ["terminal", "Terminal: a transcript in the source's own language"],
+  ["createTable", "New table, by a form"],
 ]);
 
 export function newTabButton() {
