@@ -42,7 +42,7 @@ function valueBars({ bars, named, rows }) {
   }
   const most = Math.max(...bars.map(({ count }) => count));
   const drawing = svg("svg", {
-    class: "bars", viewBox: `0 0 ${bars.length * 8} ${HEIGHT}`, role: "img",
+    class: "column-bars", viewBox: `0 0 ${bars.length * 8} ${HEIGHT}`, role: "img",
     "aria-label": bars.filter(({ count }) => count).map(({ label, count }) => `${label}: ${number(count)}`).join(", "),
   });
   bars.forEach(({ label, count }, at) => {
