@@ -35,18 +35,24 @@ export function startEditing(options) {
   const made = signal(/** @type {Edits | null} */ (null));
   let ended = false;
   let stop = () => {};
-  /** @type {Promise<Edits> | null} */
+  /** @type {Promise<Edits | null> | null} */
   let loading = null;
   /** @type {{ range: Range, text: string } | null} what was copied: its text does not say all of it */
   let copied = null;
   /** Keys that came while it was loaded. @type {(() => void)[]} */
   let waiting = [];
 
+  const known = options.about().then((found) => ended ? found : (about.value = found));
   const load = async () => {
-    const { rowEdits } = await import("./row_edits.js");
-    const [found, end] = root(() => rowEdits(options, /** @type {Editability} */ (about.peek())));
-    if (ended) end();
-    else stop = end;
+    const what = await known;
+    const module = what.editable && !ended ? await import("./row_edits.js") : null;
+    if (!module || ended) {
+      say(what.reason || "This cannot be edited.");
+      loading = null;
+      return null;
+    }
+    const [found, end] = root(() => module.rowEdits(options, what));
+    stop = end;
     await found.ready;
     if (copied) found.controller.noteCopy(copied.range, copied.text);
     made.value = found;
@@ -54,10 +60,6 @@ export function startEditing(options) {
   };
   /** Do something once it is loaded, in the order in which it was wanted. @param {(edits: Edits) => void} work */
   const later = (work) => {
-    if (!about.peek()?.editable) {
-      say(about.peek()?.reason || "It is not known yet what can be edited.");
-      return;
-    }
     loading ??= load();
     waiting.push(() => made.peek() && work(/** @type {Edits} */ (made.peek())));
     loading.then(() => waiting.splice(0).forEach((each) => each()),
@@ -65,15 +67,15 @@ export function startEditing(options) {
   };
   grid.edit({
     press: (event, spot) => {
-      const begins = edits(event, options.isQuery) && spot.row >= 0 && (about.peek()?.editable || event.key === "F2");
+      const begins = edits(event, options.isQuery) && spot.row >= 0 && (about.peek()?.editable !== false || event.key === "F2");
       if (!begins && !loading) return false;
       // What is typed while the first key loads the editor goes into it, or is done after that.
       later(({ controller }) => controller.type(event) || void grid.node.dispatchEvent(new KeyboardEvent("keydown", event)));
       return true;
     },
     begin: (spot) => {
-      if (about.peek()?.editable) later(({ controller }) => controller.begin(spot));
-      return Boolean(about.peek()?.editable);
+      if (about.peek()?.editable !== false) later(({ controller }) => controller.begin(spot));
+      return about.peek()?.editable !== false;
     },
     menu: (spot) => (about.peek()?.editable ? [null,
       { label: "New row", keys: "Insert", run: () => later(({ controller }) => controller.insert()) },
@@ -86,9 +88,8 @@ export function startEditing(options) {
   });
   offer(() => (!made.peek() && grid.node.offsetParent && about.peek()?.editable
     ? [{ label: `New row in ${options.name}`, keys: "Insert", run: () => later(({ controller }) => controller.insert()) }] : []));
-  options.about().then(async (found) => {
+  known.then(async () => {
     if (ended) return;
-    about.value = found;
     const waits = await get(`data/tabs/${encodeURIComponent(tab)}/edits`);
     const open = waits.result && waits.result.state !== "done";
     if (!ended && (waits.rows.length || open)) loading ??= load();
