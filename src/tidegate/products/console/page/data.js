@@ -8,6 +8,7 @@ import { dataTree } from "./data_tree.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
+import { acceptDrops, chooseFile, importButton } from "./import_start.js";
 import { isLater, laterTab } from "./later_tab.js";
 import { readLink } from "./links.js";
 import { newTab, newTabButton } from "./new_tab.js";
@@ -36,6 +37,7 @@ function view() {
   void data.load();
   onEnd(listen("refreshed", () => void data.load()));
   const area = h("div", { class: "data-area" });
+  acceptDrops(area);
   const usedAt = watchUse(area);
   onEnd(listen("tab", (/** @type {TabEvent} */ event) => receive(event, usedAt)));
   followAddress();
@@ -65,7 +67,7 @@ function view() {
             if (drawer.peek()) document.getElementById("tree-search")?.focus();
           },
         }, icon("data"), "Tables"),
-        tabBar(), newQueryButton(), newTabButton(), savedButton()),
+        tabBar(), newQueryButton(), newTabButton(), savedButton(), importButton()),
       () => (data.error.value
         ? h("p", { class: "error", role: "alert" }, prose(data.error.value), " ",
           h("button", { class: "small", onclick: () => void data.load() }, "Try again")) : null),
@@ -203,6 +205,7 @@ function actions() {
       ({ label: `New query on ${source.name}`, run: () => newQuery(source.name) })),
     { label: "Saved queries", keys: "Alt O", run: showSaved },
     { label: "New tab of another kind: diagram, server, terminal, table by form …", run: () => void newTab() },
+    { label: "Import a file …", run: () => chooseFile() },
     { label: "Search the tables of all sources", keys: "/", run: () => document.getElementById("tree-search")?.focus() },
     { label: "Open the tab again that was closed last", keys: "Alt Shift W", run: () => void data.reopen() },
     ...(tab ? [

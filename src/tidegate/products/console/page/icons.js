@@ -26,6 +26,7 @@ const PATHS = /** @type {const} */ ({
   refresh: "M15.5 7A6 6 0 104 12M15.5 3.5V7H12",
   copy: "M7 7h9v9H7zM4 13V4h9",
   save: "M10 3v9M6 8.5l4 4 4-4M4 16.5h12",
+  import: "M10 12.5v-9M6 7l4-4 4 4M4 16.5h12",
   column: "M6 5h8M6 10h8M6 15h5",
   run: "M6 4l10 6-10 6z",
   minus: "M4 10h12",
