@@ -159,8 +159,8 @@ def narrowed(row: Row, places: Sequence[int]) -> Row:
 
 def narrowed_row(row: FoundRow | None, places: Sequence[int]) -> FoundRow | None:
     """A row with these columns alone."""
-    if row is None:
-        return None
+    if row is None or list(places) == [*range(len(row.image))]:
+        return row
     return FoundRow(narrowed(row.image, places), narrowed(row.shown, places))
 
 

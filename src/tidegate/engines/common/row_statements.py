@@ -5,11 +5,12 @@ An engine runs these changes by itself, over exact images of the rows; nothing h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tidegate.model.changes import ImageColumn
-from tidegate.model.row_changes import DEFAULT, ChangeRows, RowEdit, RowFeed, Verb
+from tidegate.model.row_changes import DEFAULT, ChangeRows, RowFeed, Verb
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
@@ -18,6 +19,7 @@ from tidegate.sql.quoting import identifier, qualified
 MOST_TEXT = 100_000
 """Characters of a change as it is shown and recorded; a digest covers the rest."""
 _MOST_NAME = 200
+_NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _NUMBERS = frozenset({"integer", "decimal", "float"})
 
 
@@ -58,29 +60,26 @@ def _fed(change: ChangeRows, feed: RowFeed, dialect: str) -> Script:
 
 def _statements(change: ChangeRows, dialect: str) -> Iterator[str]:
     name = qualified(change.schema, change.table, dialect)
-    columns, key = change.shape.columns, change.shape.key
+    columns = change.shape.columns
+    names = [identifier(column.name, dialect) for column in columns]
+    texts = [_writer(column, dialect) for column in columns]
     for verb in change.verbs:
         for edit in change.edits:
-            if edit.verb == verb:
-                yield _statement(name, columns, key, edit, dialect)
-
-
-def _statement(
-    name: str, columns: Sequence[ImageColumn], key: Sequence[int], edit: RowEdit, dialect: str
-) -> str:
-    written = [
-        (identifier(columns[place].name, dialect), written_value(columns[place], value, dialect))
-        for place, value in edit.values or ()
-        if edit.before is not None or value != DEFAULT
-    ]
-    if edit.before is None:
-        return _insert(name, written, dialect)
-    found = [
-        f"{identifier(columns[place].name, dialect)} ="
-        f" {written_value(columns[place], edit.before[place], dialect)}"
-        for place in key
-    ]
-    return _changing(name, written, found, deletes=edit.values is None)
+            if edit.verb != verb:
+                continue
+            before = edit.before
+            written = [
+                (names[place], texts[place](value))
+                for place, value in edit.values or ()
+                if before is not None or value != DEFAULT
+            ]
+            if before is None:
+                yield _insert(name, written, dialect)
+                continue
+            found = [
+                f"{names[place]} = {texts[place](before[place])}" for place in change.shape.key
+            ]
+            yield _changing(name, written, found, deletes=edit.values is None)
 
 
 def forms_of(change: ChangeRows, dialect: str) -> dict[Verb, Statement]:
@@ -133,19 +132,14 @@ def _changing(
     return f"UPDATE {name} SET {sets} {where}"
 
 
-def written_value(column: ImageColumn, value: Any, dialect: str) -> str:
-    """A value as it is shown in a statement."""
+def _writer(column: ImageColumn, dialect: str) -> Callable[[Any], str]:
+    """What writes a value of a column as it is shown in a statement."""
     rules = find(dialect)
-    if value == DEFAULT:
-        return "DEFAULT"
-    if isinstance(value, str):
-        kind = read_type(column.type)[0]
-        if kind in _NUMBERS and not rules.untyped_columns and _is_number(value):
-            return value
-        return rules.text_literal(value)
-    return rules.literal(value)
+    numbers = read_type(column.type)[0] in _NUMBERS and not rules.untyped_columns
 
+    def write(value: Any) -> str:
+        if isinstance(value, str):
+            return value if numbers and _NUMBER.fullmatch(value) else rules.text_literal(value)
+        return "DEFAULT" if value == DEFAULT else rules.literal(value)
 
-def _is_number(text: str) -> bool:
-    digits = text.removeprefix("-").replace(".", "", 1)
-    return digits.isascii() and digits.isdigit()
+    return write

@@ -12,8 +12,6 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from psycopg.pq.abc import PGresult
-
 from tidegate.engines.common.row_edits import (
     EditGroup,
     change_of,
@@ -64,6 +62,10 @@ _quote = find("postgres").quote
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITES = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _ROW_BYTES = 64
+_BY_INDEX = b"""SELECT pg_catalog.set_config('enable_hashjoin', 'off', true),
+  pg_catalog.set_config('enable_mergejoin', 'off', true)"""
+"""Has rows found one by one by their keys: a join would read a whole table of medium size."""
+_BY_COST = b"SET LOCAL enable_hashjoin TO DEFAULT", b"SET LOCAL enable_mergejoin TO DEFAULT"
 _KIND = b"""
 SELECT c.relkind, c.relhasrules, c.relkind = 'r' AND c.relhassubclass, c.oid < 16384,
   (SELECT pg_catalog.json_object_agg(a.attname, (
@@ -84,20 +86,22 @@ WHERE c.relname = $1 AND n.nspname = $2"""
 
 
 class Table(NamedTuple):
-    """A table as it is now. `casts` are types without lengths, by the names of their columns."""
+    """A table as it is now. `casts` are types without lengths, by the names of their columns.
+    `reacts`: its rows may be other ones once a change has ended than when they were written."""
 
     undo: UndoTable
     shape: TableShape
     casts: Mapping[str, str]
+    reacts: bool
 
 
 async def read_images(
     session: PostgresSession, request: ReadImages, settings: TransactionSettings
 ) -> FoundRows:
     """Read rows by their keys. Raises: TidegateError."""
-    await send_queries(session, (_READS, None), settings_query(settings))
+    first = (_READS, None), settings_query(settings), (_BY_INDEX, None)
     try:
-        table = await _table(session, request.schema, request.table)
+        table = await _table(session, first, request.schema, request.table)
         shape = without_columns(table.shape, request.hidden)
         places = [table.shape.names.index(name) for name in shape.names]
         keys = keys_in_order(request, table.shape)
@@ -116,18 +120,20 @@ async def change_rows(
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """
     change = change_of(permit)
-    before = [(_WRITES, None), settings_query(settings)]
-    await send_queries(session, *before, *([(LOCK_WAIT, None)] if change.tries else []))
+    first = [(_WRITES, None), settings_query(settings), (_BY_INDEX, None)]
+    first += [(LOCK_WAIT, None)] if change.tries else []
     try:
-        return await _change(session, permit, change)
+        table = await _table(session, first, change.schema, change.table)
+        return await _change(session, permit, change, table)
     finally:
         if session.line.in_transaction:
             await session.end(ROLLBACK)
             await session.settle()
 
 
-async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) -> ChangedRows:
-    table = await _table(session, change.schema, change.table)
+async def _change(
+    session: PostgresSession, permit: Permit, change: ChangeRows, table: Table
+) -> ChangedRows:
     places = check_shape(change, table.shape)
     if change.tries:
         await _check_trial(session, change, table)
@@ -141,14 +147,22 @@ async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) 
     counter = counter_of(permit)
     if counter is not None:
         await counter.start(session)
-    keys: dict[int, Row] = {}
-    for group in grouped(change):
-        keys |= await _write(session, table, change, group)
+    if table.undo.triggers:  # what they run is planned as elsewhere
+        await send_queries(session, *[(text, None) for text in _BY_COST])
+    written = _Written(table, change)
+    groups = grouped(change)
+    for group in groups:
+        # A deferred trigger may change the rows.
+        last = [] if counter is not None or group is not groups[-1] else [(AT_ONCE, None)]
+        await written.make(session, group, last)
     affected = len(change.edits)
     if counter is not None:
         affected = await counter.end(session, affected, deferred=True)
-    await send_queries(session, (AT_ONCE, None))  # a deferred trigger may change the rows
-    after = await _by_place(session, table, keys, locks=False)
+        await send_queries(session, (AT_ONCE, None))
+    after = written.rows
+    if table.reacts:
+        await send_queries(session, (_BY_INDEX, None))
+        after = await _by_place(session, table, written.keys, locks=False)
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
         image = _image(table, change, there, after)
@@ -166,11 +180,17 @@ async def _change(session: PostgresSession, permit: Permit, change: ChangeRows) 
     return ChangedRows(tuple(rows), affected, remarks=remarks)
 
 
-async def _table(session: PostgresSession, schema: str | None, name: str) -> Table:
-    """Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+async def _table(
+    session: PostgresSession,
+    first: Sequence[tuple[bytes, Params]],
+    schema: str | None,
+    name: str,
+) -> Table:
+    """The table, after what comes `first`. Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
     at = [name.encode(), (schema or "public").encode()]
-    looked = await send_queries(session, (_KIND, at), (BY_PLACE, [at[0], b"{}", b"{}", at[1]]))
-    kinds, tables = rows_of(looked[0]), rows_of(looked[1])
+    by_place = BY_PLACE, [at[0], b"{}", b"{}", at[1]]
+    *_, kind_of, look = await send_queries(session, *first, (_KIND, at), by_place)
+    kinds, tables = rows_of(kind_of), rows_of(look)
     if not kinds or not tables:
         raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name[:200]}")
     kind, rules, parent, system, casts = kinds[0]
@@ -185,7 +205,8 @@ async def _table(session: PostgresSession, schema: str | None, name: str) -> Tab
     if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
     shape = TableShape(undo.schema, undo.name, undo.columns, undo.key_places, undo.shape)
-    return Table(undo, shape, json.loads(casts))
+    follows = tables[0][5] is not False or tables[0][6] is not False
+    return Table(undo, shape, json.loads(casts), bool(undo.triggers) or follows)
 
 
 async def _check_trial(session: PostgresSession, change: ChangeRows, table: Table) -> None:
@@ -253,47 +274,56 @@ def _source(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
     return f"ROWS FROM ({arrays}) AS v({names})", dump([list(column) for column in columns])
 
 
-async def _write(
-    session: PostgresSession, table: Table, change: ChangeRows, group: EditGroup
-) -> dict[int, Row]:
-    """Make the edits of a group; the keys that their rows have then, by their places. Raises:
-    TidegateError."""
-    text, params = _statement(table, change, group)
-    (done,) = await send_queries(session, (text.encode(), params))
-    return _keys_of(done, change, group)
+class _Written:
+    """The rows of a change as they were written: their keys and themselves, by their places."""
 
+    def __init__(self, table: Table, change: ChangeRows) -> None:
+        self._table = table
+        self._change = change
+        self.keys: dict[int, Row] = {}
+        self.rows: dict[int, FoundRow] = {}
 
-def _keys_of(done: PGresult, change: ChangeRows, group: EditGroup) -> dict[int, Row]:
-    rows = rows_of(done)
-    if len(rows) != len(group.edits):
-        raise not_written(change.table)
-    if group.verb == "delete":
-        return {}
-    if group.verb == "insert":
-        places = [place for place, _ in group.edits]
-        return dict(zip(places, [tuple(row) for row in rows], strict=True))
-    return {int(row[-1]): tuple(row[:-1]) for row in rows}
+    async def make(
+        self,
+        session: PostgresSession,
+        group: EditGroup,
+        last: Sequence[tuple[bytes, Params]],
+    ) -> None:
+        """Make the edits of a group, and do what comes `last`. Raises: TidegateError."""
+        text, params = _statement(self._table, self._change, group)
+        done, *_ = await send_queries(session, (text.encode(), params), *last)
+        rows = rows_of(done)
+        if len(rows) != len(group.edits):
+            raise not_written(self._change.table)
+        if group.verb == "delete":
+            return
+        undo = self._table.undo
+        for row, (place, _) in zip(rows, group.edits, strict=True):
+            at = place if group.verb == "insert" else int(row[-1])
+            image = tuple(row[: len(undo.columns)])
+            self.rows[at] = _found(undo, image)
+            self.keys[at] = self._table.shape.key_of(image)
 
 
 def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str, Params]:
     undo, names, width = table.undo, change.shape.names, len(table.undo.key)
     name = place_of(undo)
-    keys = ", ".join([f"t.{_quote(each)}::text" for each in undo.key])
+    shown = ", ".join([f"t.{_quote(each)}::text" for each in undo.names])
     written = [names[place] for place in group.places]
     if group.verb == "insert":
         casts = [f"v.c{at}::{table.casts[each]}" for at, each in enumerate(written)]
         if not written:
             values = " UNION ALL ".join(["SELECT"] * len(group.edits))
-            text = f"INSERT INTO {name} AS t {values} RETURNING {keys}"
+            text = f"INSERT INTO {name} AS t {values} RETURNING {shown}"
             if len(group.edits) == 1:
-                text = f"INSERT INTO {name} AS t DEFAULT VALUES RETURNING {keys}"
+                text = f"INSERT INTO {name} AS t DEFAULT VALUES RETURNING {shown}"
             return text, []
         rows = [[*_values(group, edit), str(at)] for at, edit in _numbered(group)]
         source, params = _source(rows)
         listed = ", ".join(map(_quote, written))
         text = (
             f"INSERT INTO {name} AS t ({listed}) SELECT {', '.join(casts)} FROM {source}"
-            f" ORDER BY v.c{len(written)}::integer RETURNING {keys}"
+            f" ORDER BY v.c{len(written)}::integer RETURNING {shown}"
         )
         return text, params
     rows = [
@@ -311,7 +341,7 @@ def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str,
     sets += [f"{_quote(names[place])} = DEFAULT" for place in group.defaults]
     text = (
         f"UPDATE {name} AS t SET {', '.join(sets)} FROM {source} WHERE {condition}"
-        f" RETURNING {keys}, v.c{last}"
+        f" RETURNING {shown}, v.c{last}"
     )
     return text, params
 
