@@ -60,7 +60,7 @@ WHOLE = {
         for name in (
             "access", "activity", "data", "data_grid", "hostile_names", "looks", "now",
             "query_editor", "query_runs", "real_console", "real_data", "real_query",
-            "saved_queries", "signing_in", "table_form",
+            "saved_queries", "signing_in", "sources", "table_form",
         )
     ),
     "commands and servers that are started again for each case": (

@@ -139,6 +139,7 @@ def test_every_module_is_reached() -> None:
         "diagram_contract.js",
         "edit_contract.js",
         "query_contract.js",
+        "source_contract.js",
         "form_contract.js",
         "import_contract.js",
         "server_contract.js",

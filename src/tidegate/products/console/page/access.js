@@ -10,6 +10,7 @@ import { ask } from "./dialogs.js";
 import { h, keyed, loadStyle } from "./dom.js";
 import { onEnd, signal } from "./signals.js";
 import { tableBox } from "./rows.js";
+import { sourcesView } from "./source_list.js";
 import { listen, pairings, route, say } from "./state.js";
 import { isolated, prose, timeNode, visible, when } from "./text.js";
 
@@ -17,7 +18,7 @@ import { isolated, prose, timeNode, visible, when } from "./text.js";
 /** @typedef {import("./access_contract.js").OperatorSession} OperatorSession */
 /** @typedef {import("./dom.js").Child} Child */
 
-const VIEWS = /** @type {const} */ ([["", "Rights"], ["may", "What each may do"]]);
+const VIEWS = /** @type {const} */ ([["", "Rights"], ["may", "What each may do"], ["sources", "Sources"]]);
 
 /** The view, once its styles are there. @returns {Promise<() => Node>} */
 export async function accessView() {
@@ -32,8 +33,12 @@ function view() {
         href: id ? `#/access/${id}` : "#/access",
         "aria-current": () => (route.value.id === id ? "page" : null),
       }, label)))),
-    keyed(() => route.value.id === "may", () => (route.peek().id === "may" ? matrixView() : rightsView())));
+    keyed(shown, () => (route.peek().id === "may" ? matrixView()
+      : route.peek().id === "sources" ? sourcesView() : rightsView())));
 }
+
+/** Which view the address names. */
+const shown = () => VIEWS.find(([id]) => id === route.value.id)?.[0] ?? "";
 
 function rightsView() {
   const access = signal(/** @type {Access | null} */ (null));

@@ -11,10 +11,13 @@ import { isolated, prose } from "./text.js";
 
 let count = 0;
 
+/** What `send` of a form gives where the form stays open with all that was typed. */
+export const STAY = Symbol("stay");
+
 /** Show a form; resolves with what `send` gives, or null when the form was left. Its button is
  * clicked, or pressed by the space bar: Enter does nothing here.
  * @template T
- * @param {{ title: string, body: Child, action: string, kind?: string, send: () => Promise<T>,
+ * @param {{ title: string, body: Child, action: string, kind?: string, send: () => Promise<T | typeof STAY>,
  *   signal?: AbortSignal }} options @returns {Promise<T | null>} */
 export function form({ title, body, action, kind = "primary", send, signal: ended }) {
   const id = `form-${(count += 1)}`;
@@ -31,7 +34,8 @@ export function form({ title, body, action, kind = "primary", send, signal: ende
       sending.value = true;
       error.value = "";
       try {
-        leave(await send());
+        const value = await send();
+        if (value !== STAY) leave(/** @type {T} */ (value));
       } catch (caught) {
         error.value = errorText(caught);
       } finally {

@@ -20,7 +20,7 @@ const MINUTES = [5, 15, 30, 60, 120, 480];
 export const sourceChip = (source) =>
   h("span", { class: `chip ${colorClass(source)}` },
     h("span", { class: "dot", "aria-hidden": "true" }),
-    source.group ? h("span", { class: "group" }, isolated(source.group), " /") : null, isolated(source.name));
+    source.group ? h("span", { class: "group" }, isolated(source.group), " / ") : null, isolated(source.name));
 
 /** @param {Card} card */
 export function stateWord(card) {
