@@ -39,8 +39,9 @@ REVIEWED = {
     "all codes of errors are in one table, which clients and documents read": (
         "datalog cloud", "errors.py",
     ),
-    "the library DuckDB writes Parquet, on any source": (
-        "duckdb", "cli/parquet.py cli/arguments/statements.py config/installation.py",
+    "the library DuckDB writes and reads Parquet, on any source": (
+        "duckdb",
+        "cli/parquet.py cli/arguments/statements.py config/installation.py imports/extraction.py",
     ),
     "the form of rights on tables whose names are paths": (
         "cloud", "cli/arguments/access.py identity/tokens.py",

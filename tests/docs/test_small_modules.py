@@ -20,7 +20,8 @@ SMALL = 40
 REASONS = {
     "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
     "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
-    "tidegate.serve.log": "the form of a line of the log; its one user is a command",
+    "tidegate.products.duckdb.server_panels": "statements of panels; its one user is large",
+    "tidegate.sql.dialects.sqlite_server": "as that of PostgreSQL, which is larger",
     "tidegate.sql.masking.view_definition": "reads a definition; its one user is large",
 }
 """Modules with one user, and why each is not a part of it."""

@@ -17,7 +17,14 @@ from tidegate.sql.dialects.common import (
     TYPES,
     spelled_duration,
 )
-from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, Write, words
+from tidegate.sql.dialects.model import (
+    ColumnTypes,
+    Dialect,
+    LexicalRules,
+    SystemTable,
+    Write,
+    words,
+)
 
 _FUNCTIONS = words("""
     abs acos acosh add age ago alias any_value approx_count_distinct approx_quantile approx_top_k
@@ -307,6 +314,22 @@ DIALECT = _Duckdb(
     """),
     unordered_types="enum|bit|timestamp_ns|varint|bignum",
     plan_format="operators",
+    column_types=ColumnTypes(
+        {
+            "integer": "BIGINT",
+            "float": "DOUBLE",
+            "boolean": "BOOLEAN",
+            "date": "DATE",
+            "time": "TIME",
+            "timestamp": "TIMESTAMP",
+            "timestamp_tz": "TIMESTAMP WITH TIME ZONE",
+            "bytes": "BLOB",
+        },
+        text="VARCHAR",
+        decimal="decimal(38,{scale})",
+        most_digits=38,
+        most_scale=20,
+    ),  # fmt: skip
     server_panels=server_panels.PANELS,
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="rowid",

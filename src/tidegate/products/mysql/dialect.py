@@ -18,7 +18,14 @@ from tidegate.sql.dialects.common import (
     STANDARD,
     TYPES,
 )
-from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, Write, words
+from tidegate.sql.dialects.model import (
+    ColumnTypes,
+    Dialect,
+    LexicalRules,
+    SystemTable,
+    Write,
+    words,
+)
 
 _FUNCTIONS = words("""
     add_months adddate addtime aes_decrypt aes_encrypt ascii benchmark bin bin_to_uuid bit_and
@@ -322,6 +329,22 @@ DIALECT = _Mysql(
     text_type="CHAR",
     exact_collation=" COLLATE utf8mb4_bin",
     server_views=_VIEWS,
+    column_types=ColumnTypes(
+        {
+            "integer": "bigint",
+            "float": "double",
+            "boolean": "boolean",
+            "date": "date",
+            "time": "time(6)",
+            "timestamp": "datetime(6)",
+            "bytes": "longblob",
+        },
+        text="longtext",
+        short_text="varchar(255)",
+        decimal="decimal(65,{scale})",
+        most_digits=65,
+        most_scale=30,
+    ),  # fmt: skip
     server_panels=server_panels.PANELS,
     server_texts=server_panels.TEXTS,
     cancel_session=server_panels.CANCEL,

@@ -71,6 +71,30 @@ INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
 """The infix words of all databases, for a dialect that does not say which are its own."""
 
 
+class ColumnTypes(msgspec.Struct, frozen=True):
+    """The types of columns into which a file is imported: by the kind of their values, for texts,
+    and for texts of up to 255 characters where those have another. `decimal` is that of numbers
+    with a point, with `{scale}` for the digits behind it, up to so many digits in all and behind
+    the point; more are kept as text. Empty: it takes any, and is among `by_kind`."""
+
+    by_kind: dict[str, str]
+    text: str = "text"
+    short_text: str = ""
+    decimal: str = ""
+    most_digits: int = 0
+    most_scale: int = 0
+
+
+STANDARD_TYPES = ColumnTypes(
+    {
+        "integer": "bigint", "decimal": "numeric", "float": "double precision",
+        "boolean": "boolean", "date": "date", "time": "time without time zone",
+        "timestamp": "timestamp without time zone", "timestamp_tz": "timestamp with time zone",
+        "bytes": "bytea",
+    }
+)  # fmt: skip
+
+
 class Dialect(msgspec.Struct, frozen=True):
     """What a dialect's words mean.
 
@@ -375,6 +399,7 @@ class Dialect(msgspec.Struct, frozen=True):
     """Before a statement to have its plan as JSON: without running it, and by running it."""
     table_forms: str = ""
     """The place (`module:NAME`) of its `sql.table_forms.writer.TableWriter`; empty: it has none."""
+    column_types: ColumnTypes = STANDARD_TYPES
     server_views: dict[str, str] = {}
     """Queries on a server's activity by panel: `sessions`, `metrics`, `slow_queries`, `errors`."""
     server_panels: dict[str, tuple[str, ...]] = {}

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tidegate.sql.dialects import sqlite_server
 from tidegate.sql.dialects.common import PREDICATES, TYPES
-from tidegate.sql.dialects.model import Dialect, LexicalRules, SystemTable, words
+from tidegate.sql.dialects.model import ColumnTypes, Dialect, LexicalRules, SystemTable, words
 
 PRAGMAS = words("""
     analysis_limit application_id auto_vacuum automatic_index busy_timeout cache_size cache_spill
@@ -109,6 +109,20 @@ DIALECT = _Sqlite(
     name="sqlite",
     temporary_schemas=frozenset({"temp"}),
     null_order="least",
+    column_types=ColumnTypes(
+        {
+            "integer": "INTEGER",
+            "float": "REAL",
+            "boolean": "BOOLEAN",
+            "date": "DATE",
+            "timestamp": "TIMESTAMP",
+            "bytes": "BLOB",
+        },
+        text="TEXT",
+        decimal="NUMERIC",
+        most_digits=15,
+        most_scale=15,  # the rest would be a float
+    ),  # fmt: skip
     server_panels=sqlite_server.PANELS,
     trigger_query="SELECT name, sql FROM sqlite_master"
     " WHERE type = 'trigger' AND tbl_name = {table} ORDER BY 1",
