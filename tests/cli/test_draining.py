@@ -144,3 +144,17 @@ def test_as_the_first_process_it_waits_for_orphans_and_ends_in_good_order(
         process.kill()
         process.communicate()
     assert names(state).count("server.stopped") == 1
+
+
+def test_all_that_a_server_says_is_json_if_that_is_set(state: Path, tmp_path: Path) -> None:
+    sources = [{"name": "later", "url": f"sqlite:///{tmp_path / 'missing.db'}"}]
+    given = {"auth": False, "log_format": "json", "drain_delay_s": 0.01, "sources": sources}
+    with serving(words(**given), state) as server:
+        port = int(re.findall(r":(\d+)/mcp", server.until("serving core"))[0])
+        with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)) as connection:
+            assert ready(connection)[0] == 200
+        server.process.send_signal(signal.SIGTERM)
+        server.process.wait(PATIENCE_S)
+        lines = [json.loads(line) for line in server.ended().err.splitlines()]
+    assert "stops in 0.01 s" in lines[-1]["message"]
+    assert all(line.keys() >= {"time", "level", "logger", "message"} for line in lines)

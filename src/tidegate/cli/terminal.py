@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import msgspec
@@ -38,6 +38,15 @@ def harmless(text: str) -> str:
     return _HOSTILE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
+_shape_status: Callable[[str], str] = harmless
+
+
+def shape_status(shape: Callable[[str], str]) -> None:
+    """From now on print status lines as `shape` gives them."""
+    global _shape_status
+    _shape_status = shape
+
+
 def print_status(text: str = "") -> None:
     """Print one status line on stderr, so that stdout has results only. Commands in it are as they
     are typed here."""
@@ -45,7 +54,7 @@ def print_status(text: str = "") -> None:
         from tidegate.config.installation import as_typed  # lazily: it loads every product's entry
 
         text = as_typed(text)
-    print(harmless(text), file=sys.stderr, flush=True)
+    print(_shape_status(text), file=sys.stderr, flush=True)
 
 
 def ask_line(question: str, proposed: str = "") -> str:

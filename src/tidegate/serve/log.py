@@ -1,9 +1,26 @@
-"""The log of a server, on stderr."""
+"""The log of a server, on stderr: lines for people, or JSON for programs.
+
+Whatever a caller sends, a record is one line, but for the traceback of a fault in the form for
+people. What has the shape of a secret is left out of both.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
 import time
+from datetime import UTC, datetime
+
+from tidegate.secrets import mask_shapes, mask_url_logins
+
+_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
+_ESCAPED |= {
+    ord("\n"): "\\n",
+    ord("\r"): "\\r",
+    ord("\t"): "\\t",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
 
 
 class LogFormatter(logging.Formatter):
@@ -15,23 +32,75 @@ class LogFormatter(logging.Formatter):
         self.datefmt = "%Y-%m-%dT%H:%M:%S"
         self.converter = time.gmtime
 
-    def format(self, record: logging.LogRecord) -> str:
-        call = getattr(record, "call", None) or _noted_call(record)
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        call = _call_of(record)
         record.which = "" if call is None else f" call={call}"
-        return super().format(record)
+        record.message = record.message.translate(_ESCAPED)
+        return super().formatMessage(record)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _without_secrets(super().format(record))
 
 
-def _noted_call(record: logging.LogRecord) -> str | None:
-    """The call that the exception of a record belongs to; the gateway notes it there."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `call` if the record has
+    one, and `traceback` of a fault."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields = {
+            "time": _time_of(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _without_secrets(record.getMessage()),
+        }
+        call = _call_of(record)
+        if call is not None:
+            fields["call"] = call
+        if record.exc_info:
+            fields["traceback"] = _without_secrets(self.formatException(record.exc_info))
+        return _line_of(fields)
+
+
+def status_line(text: str) -> str:
+    """What a server says of itself at its start, as a line of the log in JSON."""
+    said = {"time": _time_of(time.time()), "level": "INFO", "logger": "tidegate.serve"}
+    return _line_of({**said, "message": _without_secrets(text.removeprefix("tidegate: "))})
+
+
+def log_to_stderr(*, as_json: bool = False) -> None:
+    """Write the server's log, from level WARNING on, to stderr. As JSON the lines of libraries are
+    in it, too, so that nothing else is written."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if as_json else LogFormatter())
+    root = logging.getLogger("tidegate")
+    root.propagate = as_json
+    if as_json:
+        root = logging.getLogger()
+        logging.captureWarnings(capture=True)
+    root.addHandler(handler)
+
+
+def _call_of(record: logging.LogRecord) -> str | None:
+    """The call that a record belongs to, or its exception, where the gateway notes it."""
+    given: str | None = getattr(record, "call", None)
+    if given:
+        return given
     error = record.exc_info[1] if record.exc_info else None
     notes: list[str] = getattr(error, "__notes__", [])
     return next((note[5:] for note in notes if note.startswith("call=")), None)
 
 
-def log_to_stderr() -> None:
-    """Write the server's log, from level WARNING on, to stderr."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter())
-    root = logging.getLogger("tidegate")
-    root.addHandler(handler)
-    root.propagate = False
+def _time_of(seconds: float) -> str:
+    moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return moment.replace("+00:00", "Z")
+
+
+def _line_of(fields: dict[str, str]) -> str:
+    """In ASCII, so that no reader takes U+0085 or U+2028 for the end of a line. Lone surrogates,
+    which no JSON may hold, become question marks."""
+    safe = {name: text.encode("utf-8", "replace").decode() for name, text in fields.items()}
+    return json.dumps(safe, separators=(",", ":"))
+
+
+def _without_secrets(text: str) -> str:
+    return mask_url_logins(mask_shapes(text))

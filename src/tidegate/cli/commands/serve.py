@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tidegate.app import App
 from tidegate.cli.hooks import command_hooks
 from tidegate.cli.settings import config_path, load_for_serve, settings_digest
-from tidegate.cli.terminal import print_status
+from tidegate.cli.terminal import print_status, shape_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
@@ -23,7 +23,7 @@ from tidegate.errors import TidegateError
 from tidegate.serve.edges import listeners_of, open_http, open_stdio
 from tidegate.serve.lifecycle import Shutdown
 from tidegate.serve.lifecycle import run as run_edges
-from tidegate.serve.log import log_to_stderr
+from tidegate.serve.log import log_to_stderr, status_line
 from tidegate.system.first_process import leave_first_place
 
 if TYPE_CHECKING:
@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     leave_first_place()
     watcher = _settings_watcher(config_path(arguments))
     config = load_for_serve(arguments)
-    log_to_stderr()
+    as_json = config.log_format == "json"
+    log_to_stderr(as_json=as_json)
+    if as_json:
+        shape_status(status_line)
     app = App.open(config, default_actor="server")
     for hook in command_hooks():
         hook.announce(config)
