@@ -1,6 +1,6 @@
 """The log of a server, on stderr: lines for people, or JSON for programs.
 
-Whatever a caller sends, a record is one line, but for the traceback of a fault in the form for
+Whatever a caller sends, a record is one line, except for the traceback of a fault in the form for
 people. What has the shape of a secret is left out of both.
 """
 
@@ -13,14 +13,11 @@ from datetime import UTC, datetime
 
 from tidegate.secrets import mask_shapes, mask_url_logins
 
-_ESCAPED = {code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))}
-_ESCAPED |= {
-    ord("\n"): "\\n",
-    ord("\r"): "\\r",
-    ord("\t"): "\\t",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
+_ESCAPED = {
+    **{code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))},
+    **{ord(each): repr(each)[1:-1] for each in "\n\r\t\u2028\u2029"},
 }
+"""What would end a line, or move a terminal's cursor, and what is written for it."""
 
 
 class LogFormatter(logging.Formatter):
