@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tidegate.imports.model import Kind, Value
-from tidegate.sql.dialects import DIALECTS
-from tidegate.sql.dialects.model import STANDARD_TYPES, ColumnTypes
+from tidegate.sql.dialects import find
+from tidegate.sql.dialects.model import ColumnTypes
 
 _SHORT = 255
 
 
 def type_of(kind: Kind, values: Sequence[Value], dialect: str) -> str:
     """The type that takes such values of a kind."""
-    known = DIALECTS.get(dialect)
-    types = STANDARD_TYPES if known is None else known.column_types
+    types = find(dialect).column_types
     if kind == "decimal" and types.decimal:
         return _decimal(values, types) or types.text
     if kind == "text" and types.short_text:

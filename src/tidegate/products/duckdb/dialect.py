@@ -329,7 +329,7 @@ DIALECT = _Duckdb(
         decimal="decimal(38,{scale})",
         most_digits=38,
         most_scale=20,
-    ),  # fmt: skip
+    ),
     server_panels=server_panels.PANELS,
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="rowid",

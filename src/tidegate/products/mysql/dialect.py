@@ -344,7 +344,7 @@ DIALECT = _Mysql(
         decimal="decimal(65,{scale})",
         most_digits=65,
         most_scale=30,
-    ),  # fmt: skip
+    ),
     server_panels=server_panels.PANELS,
     server_texts=server_panels.TEXTS,
     cancel_session=server_panels.CANCEL,

@@ -122,7 +122,7 @@ DIALECT = _Sqlite(
         decimal="NUMERIC",
         most_digits=15,
         most_scale=15,  # the rest would be a float
-    ),  # fmt: skip
+    ),
     server_panels=sqlite_server.PANELS,
     trigger_query="SELECT name, sql FROM sqlite_master"
     " WHERE type = 'trigger' AND tbl_name = {table} ORDER BY 1",
