@@ -74,7 +74,7 @@ INFIX = words("DIV ESCAPE GLOB ILIKE MATCH OVERLAPS REGEXP RLIKE SIMILAR XOR")
 class ColumnTypes(msgspec.Struct, frozen=True):
     """The types of columns into which a file is imported: by the kind of their values, for texts,
     and for texts of up to 255 characters where those have another. `decimal` is that of numbers
-    with a point, with `{scale}` for the digits behind it, up to so many digits in all and behind
+    with a point, with `{scale}` for the digits after it, up to so many digits in all and after
     the point; more are kept as text. Empty: it takes any, and is among `by_kind`."""
 
     by_kind: dict[str, str]
