@@ -71,6 +71,9 @@ async def decide_rows(ctx: CallContext) -> None:
     """
     request, source = ctx.call.request, ctx.source
     assert isinstance(request, RowRequest)  # noqa: S101 - `steps_of` chose these steps by it
+    if isinstance(request, ChangeRows) and (request.text or request.known_digest):
+        request = structs.replace(request, text="", known_digest="")  # the gate's own to say
+        ctx.call = structs.replace(ctx.call, request=request)
     if ctx.transaction is not None:
         raise TidegateError(
             Code.UNSUPPORTED,
@@ -90,7 +93,8 @@ async def decide_rows(ctx: CallContext) -> None:
     ctx.text_judgement = ctx.judgement
     if isinstance(request, ChangeRows):
         script = await compute(request.table, write_script, request, source.dialect)
-        ctx.call = structs.replace(ctx.call, request=structs.replace(request, text=script.text))
+        known = structs.replace(request, text=script.text, known_digest=request.digest)
+        ctx.call = structs.replace(ctx.call, request=known)
     bind_caller(ctx)
 
 

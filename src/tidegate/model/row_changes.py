@@ -187,6 +187,8 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
     shape: TableShape
     edits: tuple[RowEdit, ...]
     text: str = ""
+    known_digest: str = ""
+    """Its digest, for the records. Set by the gate."""
     tries: bool = False
     """It is rolled back in the end."""
     feed: RowFeed | None = None
@@ -197,8 +199,15 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
         """The kinds of its edits, each once."""
         if self.feed is not None:
             return ("insert",)
-        found = {edit.verb for edit in self.edits}
-        return tuple([verb for verb in VERBS if verb in found])
+        return tuple(self.by_verb)
+
+    @property
+    def by_verb(self) -> dict[Verb, list[tuple[int, RowEdit]]]:
+        """Its edits with their places, in the order in which they are made."""
+        found: dict[Verb, list[tuple[int, RowEdit]]] = {verb: [] for verb in VERBS}
+        for place, edit in enumerate(self.edits):
+            found[edit.verb].append((place, edit))
+        return {verb: edits for verb, edits in found.items() if edits}
 
     @property
     def digest(self) -> str:
@@ -214,7 +223,7 @@ class ChangeRows(RowRequest, frozen=True, kw_only=True):
 
     def recorded_arguments(self) -> Mapping[str, Any] | None:
         counts = {f"{verb}s": self.count_of(verb) for verb in self.verbs}
-        found = {"digest": self.digest, **counts}
+        found = {"digest": self.known_digest or self.digest, **counts}
         if self.feed is not None:
             found |= {"file": self.feed.name, "file_sha256": self.feed.file_digest}
         return found

@@ -13,7 +13,6 @@ from tidegate.model.changes import Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import (
     DEFAULT,
-    VERBS,
     ChangeRows,
     EditConflict,
     FoundRow,
@@ -75,12 +74,7 @@ def without_columns(shape: TableShape, hidden: Sequence[str]) -> TableShape:
 
 def in_order(change: ChangeRows) -> list[tuple[int, RowEdit]]:
     """The edits with their places, in the order in which they are made."""
-    return [
-        (place, edit)
-        for verb in VERBS
-        for place, edit in enumerate(change.edits)
-        if edit.verb == verb
-    ]
+    return [each for edits in change.by_verb.values() for each in edits]
 
 
 class EditGroup(NamedTuple):
@@ -95,12 +89,18 @@ class EditGroup(NamedTuple):
 def grouped(change: ChangeRows) -> list[EditGroup]:
     """The edits in the order in which they are made, those that one statement makes together."""
     groups: dict[tuple[str, tuple[int, ...], tuple[int, ...]], EditGroup] = {}
-    for place, edit in in_order(change):
-        values = edit.values or ()
-        given = tuple(sorted([at for at, value in values if value != DEFAULT]))
-        by_default = tuple(sorted([at for at, value in values if value == DEFAULT]))
-        key = edit.verb, given, by_default
-        groups.setdefault(key, EditGroup(*key, [])).edits.append((place, edit))
+    for verb, edits in change.by_verb.items():
+        for place, edit in edits:
+            values = edit.values or ()
+            given = tuple(sorted([at for at, value in values if value != DEFAULT]))
+            by_default: tuple[int, ...] = ()
+            if len(given) < len(values):
+                by_default = tuple(sorted([at for at, value in values if value == DEFAULT]))
+            key = verb, given, by_default
+            group = groups.get(key)
+            if group is None:
+                group = groups[key] = EditGroup(*key, [])
+            group.edits.append((place, edit))
     return list(groups.values())
 
 

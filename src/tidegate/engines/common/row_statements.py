@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tidegate.model.changes import ImageColumn
-from tidegate.model.row_changes import DEFAULT, ChangeRows, RowFeed, Verb
+from tidegate.model.row_changes import DEFAULT, ChangeRows, RowEdit, RowFeed, Verb
 from tidegate.model.statements import Statement
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
@@ -63,10 +63,8 @@ def _statements(change: ChangeRows, dialect: str) -> Iterator[str]:
     columns = change.shape.columns
     names = [identifier(column.name, dialect) for column in columns]
     texts = [_writer(column, dialect) for column in columns]
-    for verb in change.verbs:
-        for edit in change.edits:
-            if edit.verb != verb:
-                continue
+    for edits in change.by_verb.values():
+        for _, edit in edits:
             before = edit.before
             written = [
                 (names[place], texts[place](value))
@@ -85,19 +83,23 @@ def _statements(change: ChangeRows, dialect: str) -> Iterator[str]:
 def forms_of(change: ChangeRows, dialect: str) -> dict[Verb, Statement]:
     """A statement for each kind of edits, with placeholders, that names each column that one of
     them writes: what may be said of it holds for each of them."""
-    return {verb: _form(change, verb, dialect) for verb in change.verbs}
+    by_verb = change.by_verb
+    return {
+        verb: _form(change, verb, [edit for _, edit in by_verb.get(verb, ())], dialect)
+        for verb in change.verbs
+    }
 
 
-def _form(change: ChangeRows, verb: Verb, dialect: str) -> Statement:
+def _form(change: ChangeRows, verb: Verb, edits: Sequence[RowEdit], dialect: str) -> Statement:
     rules, columns = find(dialect), change.shape.columns
     name = qualified(change.schema, change.table, dialect)
     places: dict[int, bool] = {}
     if change.feed is not None:
         places = dict.fromkeys(change.feed.places, False)
-    for edit in change.edits:
-        for place, value in edit.values or () if edit.verb == verb else ():
-            by_default = value == DEFAULT and verb == "update" and rules.updates_to_default
-            places[place] = places.get(place, False) or by_default
+    defaults = verb == "update" and rules.updates_to_default
+    for edit in edits:
+        for place, value in edit.values or ():
+            places[place] = places.get(place, False) or (defaults and value == DEFAULT)
     values: list[str] = []
     used = 0
     for _, by_default in sorted(places.items()):
