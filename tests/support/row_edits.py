@@ -21,7 +21,7 @@ from tidegate.model.row_changes import (
 )
 
 ENGINES = ("sqlite", "postgres", "mysql", "duckdb", "postgres-debian")
-FEEDS = ("sqlite",)
+FEEDS = ("sqlite", "postgres", "mysql", "duckdb")
 """Those that add the rows of a file."""
 SCHEMAS = {"sqlite": "main", "postgres": "public", "duckdb": "main"}
 Key = tuple[Any, ...]

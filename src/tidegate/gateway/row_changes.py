@@ -8,6 +8,7 @@ refuse these statements refuses the change. The engine runs it over exact images
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import structs
@@ -24,6 +25,7 @@ from tidegate.gateway.masking import separable_under, without_values
 from tidegate.gateway.metadata import check_home_database, describe, read_catalog
 from tidegate.gateway.recorder import record_failure, record_intent, record_outcome
 from tidegate.judging_thread import SHORT, compute
+from tidegate.model.cancellation import Cancellation
 from tidegate.model.data_rules import DataRules
 from tidegate.model.decisions import Verdict
 from tidegate.model.requests import Browse, Query
@@ -295,6 +297,28 @@ def not_feeding(source: str) -> TidegateError:
     )
 
 
+class _WatchedFeed:
+    """A feed that ends with an error once its call was cancelled: between two statements of an
+    engine there is nothing that the database could interrupt."""
+
+    def __init__(self, feed: RowFeed, cancellation: Cancellation) -> None:
+        self.name, self.file_digest = feed.name, feed.file_digest
+        self.places, self.count, self.size = feed.places, feed.count, feed.size
+        self.note = feed.note
+        self._feed = feed
+        self._cancellation = cancellation
+
+    @property
+    def digest(self) -> str:
+        return self._feed.digest
+
+    def batches(self) -> Iterator[Sequence[Sequence[Any]]]:
+        for rows in self._feed.batches():
+            if self._cancellation.reason is not None:
+                raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
+            yield rows
+
+
 async def answer_rows(ctx: CallContext) -> Any:
     """Answer a request about rows. Raises: TidegateError ROWS_CONFLICT, and what the engine
     raises."""
@@ -308,6 +332,9 @@ async def answer_rows(ctx: CallContext) -> Any:
         return await engine.read_images(ctx.permit(request), cancellation)
     if not isinstance(request, ChangeRows):
         raise TidegateError(Code.INTERNAL, f"No answer to {type(request).__name__}")
+    if request.feed is not None:
+        watched = _WatchedFeed(request.feed, cancellation)
+        request = structs.replace(request, feed=watched)
     permit = ctx.permit(request)
     ctx.sent = True
     try:

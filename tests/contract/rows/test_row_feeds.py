@@ -106,8 +106,9 @@ async def test_what_does_not_fit_or_may_not_change_is_refused(shop: Shop) -> Non
                 table="items", schema=change.schema, shape=change.shape, edits=edits, feed=feed
             )
             assert (await gate.error(wrong)).code is Code.ARGUMENT_INVALID
-        shop.script("ALTER TABLE items ADD COLUMN later INTEGER")
-        assert (await gate.error(change)).code in (Code.ROWS_CONFLICT, Code.LIMIT_CHANGES)
+    shop.script("ALTER TABLE items ADD COLUMN later INTEGER")
+    async with gate_of(shop) as gate:
+        assert (await gate.error(change)).code is Code.ROWS_CONFLICT
     shop.script("ALTER TABLE items DROP COLUMN later")
     assert shop.contents("items") == before
 
@@ -163,11 +164,13 @@ async def test_a_cancelled_import_adds_nothing(shop: Shop) -> None:
         feed = change.feed
         assert isinstance(feed, HeldRows)
         loop, cancelled = asyncio.get_running_loop(), threading.Event()
+        thread = threading.get_ident()
 
         def stop(first: int, last: int) -> None:
             loop.call_soon_threadsafe(cancellation.cancel, "a person cancelled it")
             loop.call_soon_threadsafe(cancelled.set)
-            cancelled.wait()
+            if threading.get_ident() != thread:  # an engine's own thread waits for it
+                cancelled.wait(30)
 
         feed.note = stop  # type: ignore[method-assign]
         error = await gate.error(change, cancellation=cancellation)

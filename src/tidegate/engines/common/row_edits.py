@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from tidegate.engines.api import RowsConflictError
 from tidegate.engines.common.row_images import MOST_CONFLICTS, is_same, problem_of
 from tidegate.errors import Code, TidegateError
@@ -102,6 +104,13 @@ def grouped(change: ChangeRows) -> list[EditGroup]:
                 group = groups[key] = EditGroup(*key, [])
             group.edits.append((place, edit))
     return list(groups.values())
+
+
+def part_of(change: ChangeRows, rows: Sequence[Sequence[Any]]) -> ChangeRows:
+    """The same change of some rows of its feed, as edits."""
+    places = () if change.feed is None else change.feed.places
+    edits = tuple([RowEdit(None, tuple(zip(places, row, strict=True))) for row in rows])
+    return structs.replace(change, feed=None, edits=edits)
 
 
 def old_keys(change: ChangeRows) -> list[tuple[int, Row]]:

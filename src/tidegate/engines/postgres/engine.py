@@ -27,7 +27,7 @@ from tidegate.engines.common.permit_checks import (
 )
 from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import role_refused
-from tidegate.engines.common.row_edits import images_of
+from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.running_statement import LEAST_S, RunningStatement
 from tidegate.engines.common.server_pool import OWN_S, ServerPool
@@ -142,6 +142,7 @@ class PostgresEngine:
             multi_statement_transactions=True,
             undoes=True,
             edits=True,
+            feeds=True,
             notices=True,
             counts_changes=True,
             max_concurrency=target.pool,
@@ -398,7 +399,7 @@ class PostgresEngine:
             return await row_changes.read_images(session, request, settings)
 
     async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
-        from tidegate.engines.postgres import row_changes
+        from tidegate.engines.postgres import row_changes, row_feeds
 
         timeout_s, database = permit.limits.timeout_s, permit.request.database
         self._server.check_open()
@@ -408,7 +409,10 @@ class PostgresEngine:
         async with running as session:
             session.needs_reset = running.committing = True
             settings = TransactionSettings(running.timeout_ms, None, permit.identity)
-            done = await row_changes.change_rows(session, permit, settings)
+            if change_of(permit).feed is not None:
+                done = await row_feeds.add_rows(session, permit, settings)
+            else:
+                done = await row_changes.change_rows(session, permit, settings)
             running.committing = False
             running.release()
         return done

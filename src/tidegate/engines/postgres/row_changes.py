@@ -60,7 +60,7 @@ from tidegate.sql.dialects import find
 
 _quote = find("postgres").quote
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_WRITES = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+WRITES = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _ROW_BYTES = 64
 _BY_INDEX = b"""SELECT pg_catalog.set_config('enable_hashjoin', 'off', true),
   pg_catalog.set_config('enable_mergejoin', 'off', true)"""
@@ -101,11 +101,12 @@ async def read_images(
     """Read rows by their keys. Raises: TidegateError."""
     first = (_READS, None), settings_query(settings), (_BY_INDEX, None)
     try:
-        table = await _table(session, first, request.schema, request.table)
+        schema, keyless = request.schema, request.adds
+        table = await find_table(session, first, schema, request.table, keyless=keyless)
         shape = without_columns(table.shape, request.hidden)
         places = [table.shape.names.index(name) for name in shape.names]
         keys = keys_in_order(request, table.shape)
-        found = await _by_place(session, table, dict(enumerate(keys)), locks=False)
+        found = await read_by_place(session, table, dict(enumerate(keys)), locks=False)
         rows = [narrowed_row(found.get(place), places) for place in range(len(keys))]
         return FoundRows(shape, tuple(rows))
     finally:
@@ -120,10 +121,10 @@ async def change_rows(
     Raises: TidegateError; nothing was changed then, unless its code is SQL_OUTCOME.
     """
     change = change_of(permit)
-    first = [(_WRITES, None), settings_query(settings), (_BY_INDEX, None)]
+    first = [(WRITES, None), settings_query(settings), (_BY_INDEX, None)]
     first += [(LOCK_WAIT, None)] if change.tries else []
     try:
-        table = await _table(session, first, change.schema, change.table)
+        table = await find_table(session, first, change.schema, change.table)
         return await _change(session, permit, change, table)
     finally:
         if session.line.in_transaction:
@@ -136,20 +137,20 @@ async def _change(
 ) -> ChangedRows:
     places = check_shape(change, table.shape)
     if change.tries:
-        await _check_trial(session, change, table)
-    there = await _by_place(session, table, dict(old_keys(change)), locks=True)
+        await check_trial(session, change, table)
+    there = await read_by_place(session, table, dict(old_keys(change)), locks=True)
     seen = {place: narrowed_row(row, places) for place, row in there.items()}
     written = {new.edit: new.key for new in new_keys(change, seen)}
-    taken = await _by_place(session, table, written, locks=False)
+    taken = await read_by_place(session, table, written, locks=False)
     check_rows(change, seen, {place: narrowed_row(row, places) for place, row in taken.items()})
     keeper = None if change.tries else permit.keeper
-    objection = "" if keeper is None else await _objection(session, change)
+    objection = "" if keeper is None else await undo_objection(session, change)
     counter = counter_of(permit)
     if counter is not None:
         await counter.start(session)
     if table.undo.triggers:  # what they run is planned as elsewhere
         await send_queries(session, *[(text, None) for text in _BY_COST])
-    written = _Written(table, change)
+    written = WrittenRows(table, change)
     groups = grouped(change)
     for group in groups:
         # A deferred trigger may change the rows.
@@ -162,11 +163,11 @@ async def _change(
     after = written.rows
     if table.reacts:
         await send_queries(session, (_BY_INDEX, None))
-        after = await _by_place(session, table, written.keys, locks=False)
+        after = await read_by_place(session, table, written.keys, locks=False)
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
         image = _image(table, change, there, after)
-        size = sum([_size(row) for row in image.tables[0].rows])
+        size = sum([image_size(row) for row in image.tables[0].rows])
         if not objection and size > keeper.max_bytes:
             objection = too_large(keeper.max_bytes)
         if objection:
@@ -180,13 +181,17 @@ async def _change(
     return ChangedRows(tuple(rows), affected, remarks=remarks)
 
 
-async def _table(
+async def find_table(
     session: PostgresSession,
     first: Sequence[tuple[bytes, Params]],
     schema: str | None,
     name: str,
+    *,
+    keyless: bool = False,
 ) -> Table:
-    """The table, after what comes `first`. Raises: TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+    """A table whose rows can be changed, after what comes `first`; with `keyless` also one to which
+    they can be added alone, and then its shape has no key. Raises: TidegateError TABLE_UNKNOWN,
+    UNSUPPORTED."""
     at = [name.encode(), (schema or "public").encode()]
     by_place = BY_PLACE, [at[0], b"{}", b"{}", at[1]]
     *_, kind_of, look = await send_queries(session, *first, (_KIND, at), by_place)
@@ -200,16 +205,17 @@ async def _table(
         reason = "is not an ordinary table."
     elif rules or parent:
         reason = "has rules." if rules else "has tables that inherit from it."
-    elif not undo.key:
+    elif not undo.key and not keyless:
         reason = "has no primary key: its rows cannot be distinguished."
     if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
-    shape = TableShape(undo.schema, undo.name, undo.columns, undo.key_places, undo.shape)
+    key = () if keyless else undo.key_places
+    shape = TableShape(undo.schema, undo.name, undo.columns, key, undo.shape)
     follows = tables[0][5] is not False or tables[0][6] is not False
     return Table(undo, shape, json.loads(casts), bool(undo.triggers) or follows)
 
 
-async def _check_trial(session: PostgresSession, change: ChangeRows, table: Table) -> None:
+async def check_trial(session: PostgresSession, change: ChangeRows, table: Table) -> None:
     """Raises: TidegateError UNSUPPORTED for a change that leaves traces after ROLLBACK."""
     name = place_of(table.undo).encode()
     (look,) = await send_queries(session, (LOOK, [name, b"{}"]))
@@ -231,15 +237,15 @@ async def _check_trial(session: PostgresSession, change: ChangeRows, table: Tabl
         return  # columns that one edit leaves out are much the same for the others
 
 
-async def _by_place(
+async def read_by_place(
     session: PostgresSession, table: Table, keys: Mapping[int, Row], *, locks: bool
 ) -> dict[int, FoundRow]:
     """The rows with these keys, by the places of the keys."""
     if not keys:
         return {}
     undo = table.undo
-    rows = [[*map(_written, key), str(place)] for place, key in keys.items()]
-    source, params = _source(rows)
+    rows = [[*map(written_text, key), str(place)] for place, key in keys.items()]
+    source, params = source_of(rows)
     shown = ", ".join([f"t.{_quote(name)}::text" for name in undo.names])
     lock = " FOR UPDATE OF t" if locks else ""
     width = len(undo.key)
@@ -261,12 +267,12 @@ def _found(table: UndoTable, image: Row) -> FoundRow:
     return FoundRow(image, tuple(shown))
 
 
-def _written(value: Any) -> Any:
+def written_text(value: Any) -> Any:
     """A value as the text that the server reads."""
     return f"\\x{value.hex()}" if isinstance(value, bytes) else value
 
 
-def _source(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
+def source_of(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
     """Rows of texts as a table `v` with the columns c0, c1, ..., and the parameters it takes."""
     columns = list(zip(*rows, strict=True))
     names = ", ".join([f"c{at}" for at in range(len(columns))])
@@ -274,7 +280,7 @@ def _source(rows: Sequence[Sequence[Any]]) -> tuple[str, Params]:
     return f"ROWS FROM ({arrays}) AS v({names})", dump([list(column) for column in columns])
 
 
-class _Written:
+class WrittenRows:
     """The rows of a change as they were written: their keys and themselves, by their places."""
 
     def __init__(self, table: Table, change: ChangeRows) -> None:
@@ -319,7 +325,7 @@ def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str,
                 text = f"INSERT INTO {name} AS t DEFAULT VALUES RETURNING {shown}"
             return text, []
         rows = [[*_values(group, edit), str(at)] for at, edit in _numbered(group)]
-        source, params = _source(rows)
+        source, params = source_of(rows)
         listed = ", ".join(map(_quote, written))
         text = (
             f"INSERT INTO {name} AS t ({listed}) SELECT {', '.join(casts)} FROM {source}"
@@ -330,7 +336,7 @@ def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str,
         [*_key(change, table, edit), *_values(group, edit), str(place)]
         for place, edit in group.edits
     ]
-    source, params = _source(rows)
+    source, params = source_of(rows)
     condition, last = key_join_condition(undo), width + len(written)
     if group.verb == "delete":
         text = f"DELETE FROM {name} AS t USING {source} WHERE {condition} RETURNING v.c{last}"
@@ -353,7 +359,7 @@ def _numbered(group: EditGroup) -> list[tuple[int, RowEdit]]:
 
 def _values(group: EditGroup, edit: RowEdit) -> list[Any]:
     values = dict(edit.values or ())
-    return [_written(values[place]) for place in group.places]
+    return [written_text(values[place]) for place in group.places]
 
 
 def _key(change: ChangeRows, table: Table, edit: RowEdit) -> list[Any]:
@@ -362,7 +368,7 @@ def _key(change: ChangeRows, table: Table, edit: RowEdit) -> list[Any]:
     return [values[name] for name in table.undo.key]
 
 
-async def _objection(session: PostgresSession, change: ChangeRows) -> str:
+async def undo_objection(session: PostgresSession, change: ChangeRows) -> str:
     """Why the rows of the change cannot be put back; empty if they can."""
     for form in forms_of(change, "postgres").values():
         outline = outline_of(form.text, "postgres", len(form.params or ()))
@@ -393,6 +399,6 @@ def _image(
     return ChangeImage((image,))
 
 
-def _size(row: RowImage) -> int:
+def image_size(row: RowImage) -> int:
     values = [*(row.before or ()), *(row.after or ())]
     return _ROW_BYTES + sum([len(each) for each in values if each is not None])

@@ -32,7 +32,7 @@ from tidegate.engines.common.permit_checks import (
 from tidegate.engines.common.pool import Pool
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.row_edits import change_of, images_of
-from tidegate.engines.common.row_images import image_of
+from tidegate.engines.common.row_images import image_of, too_many_rows
 from tidegate.engines.common.running_statement import (
     RunningStatement,
     RunningStatements,
@@ -47,7 +47,7 @@ from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.changes import ChangeKeeper, Comparison, Reversibility
 from tidegate.model.decisions import Permit
 from tidegate.model.requests import Explain, Prepare, Query
-from tidegate.model.row_changes import ChangedRows, FoundRows
+from tidegate.model.row_changes import ChangedRows, FoundRows, RowFeed
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
@@ -58,6 +58,8 @@ from tidegate.products.duckdb.engine.messages import (
     Changed,
     CompareOrRestore,
     EditedRows,
+    EditRows,
+    FeedTable,
     Greeting,
     Look,
     Metadata,
@@ -158,6 +160,7 @@ class DuckdbEngine:
         counts_changes=True,
         undoes=True,
         edits=True,
+        feeds=True,
     )
     """The capabilities, except the concurrency, which the URL sets."""
     capabilities: Capabilities
@@ -327,6 +330,7 @@ class DuckdbEngine:
             [list(key) for key in request.keys],
             list(request.key_names),
             list(request.hidden),
+            request.adds,
         )
         timeout_s = permit.limits.timeout_s
         return await self._ask("read_by_keys", wanted, FoundRows, timeout_s, cancellation)
@@ -339,7 +343,10 @@ class DuckdbEngine:
         running = await self._begin(permit.limits.timeout_s, cancellation, writes=True)
         async with running as worker:
             edits = edits_of(change, self._url.version(), permit)
-            done = await worker.ask("edit_rows", edits, EditedRows)
+            if change.feed is None:
+                done = await worker.ask("edit_rows", edits, EditedRows)
+            else:
+                done = await self._add_rows(worker, change.feed, edits)
             if not done.count and not change.tries:
                 if done.image is not None and keeper is not None:
                     await asyncio.to_thread(keeper.prepare, done.image)
@@ -353,7 +360,26 @@ class DuckdbEngine:
             await running.close()
         if done.count:
             raise RowsConflictError(change.table, tuple(done.conflicts), done.count)
+        if change.feed is not None:
+            return ChangedRows((), change.feed.count, fed=change.feed.count)
         return ChangedRows(tuple(done.rows), len(change.edits))
+
+    async def _add_rows(self, worker: WorkerProcess, feed: RowFeed, edits: EditRows) -> EditedRows:
+        """Have the rows of a file added, some at a time. Raises: TidegateError."""
+        limit = edits.max_rows_changed
+        if limit is not None and feed.count > limit:
+            raise too_many_rows(limit, feed.count, False)
+        table = FeedTable(
+            *(edits.version, edits.shape, list(feed.places)),
+            *(edits.tries, edits.keeps, edits.max_bytes),
+        )
+        await worker.ask("begin_feed", table, type(None))
+        done = 0
+        for rows in feed.batches():
+            feed.note(done + 1, done + len(rows))
+            await worker.ask("feed_rows", rows, type(None))
+            done += len(rows)
+        return await worker.ask("end_feed", None, EditedRows)
 
     async def uncounted(self, statement: Statement, judgement: Judgement, source: Source) -> str:
         if judgement.verb == "select":

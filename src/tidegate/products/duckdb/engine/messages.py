@@ -104,6 +104,7 @@ class ReadByKeys(msgspec.Struct, frozen=True, array_like=True):
     keys: list[list[Any]]
     key_names: list[str]
     hidden: list[str]
+    adds: bool = False
 
 
 class Edit(msgspec.Struct, frozen=True, array_like=True):
@@ -123,6 +124,18 @@ class EditRows(msgspec.Struct, frozen=True, array_like=True):
     edits: list[Edit]
     tries: bool = False
     max_rows_changed: int | None = None
+    keeps: bool = False
+    max_bytes: int = 0
+
+
+class FeedTable(msgspec.Struct, frozen=True, array_like=True):
+    """Begin to add rows to the columns at these places, some at a time, in a transaction that stays
+    open. With `keeps` an image is made of them, as for `EditRows`."""
+
+    version: str
+    shape: TableShape
+    places: list[int]
+    tries: bool = False
     keeps: bool = False
     max_bytes: int = 0
 

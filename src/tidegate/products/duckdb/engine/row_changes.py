@@ -68,7 +68,7 @@ Cursor = duckdb.DuckDBPyConnection
 
 def read_images(cursor: Cursor, wanted: ReadByKeys) -> FoundRows:
     """Read rows by their keys. Raises: duckdb.Error, TidegateError."""
-    table, whole = _table(cursor, wanted.schema, wanted.table)
+    table, whole = find_changed(cursor, wanted.schema, wanted.table, keyless=wanted.adds)
     request = ReadImages(
         table=wanted.table,
         keys=tuple(map(tuple, wanted.keys)),
@@ -78,7 +78,7 @@ def read_images(cursor: Cursor, wanted: ReadByKeys) -> FoundRows:
     shape = without_columns(whole, request.hidden)
     places = [whole.names.index(name) for name in shape.names]
     keys = keys_in_order(request, whole)
-    found = _by_place(cursor, table, dict(enumerate(keys)))
+    found = read_by_place(cursor, table, dict(enumerate(keys)))
     rows = [narrowed_row(found.get(place), places) for place in range(len(keys))]
     return FoundRows(shape, tuple(rows))
 
@@ -86,63 +86,76 @@ def read_images(cursor: Cursor, wanted: ReadByKeys) -> FoundRows:
 def edit_rows(cursor: Cursor, edits: EditRows) -> EditedRows:
     """Make edits in the open transaction. Raises: duckdb.Error, TidegateError."""
     change = change_in(edits)
-    table, whole = _table(cursor, edits.shape.schema, edits.shape.table)
+    table, whole = find_changed(cursor, edits.shape.schema, edits.shape.table)
     places = check_shape(change, whole)
     limit = edits.max_rows_changed
     if limit is not None and len(change.edits) > limit:
         raise too_many_rows(limit, len(change.edits), False)
     adds = any(edit.before is None for edit in change.edits)
-    where = [table.schema, table.name]
-    if change.tries and adds and (cursor.execute(_NEXT, where).fetchone() or (0,))[0]:
-        raise TidegateError(Code.UNSUPPORTED, "a default would take a number of a sequence.")
-    there = _by_place(cursor, table, dict(old_keys(change)))
+    if change.tries and adds:
+        check_trial(cursor, table)
+    there = read_by_place(cursor, table, dict(old_keys(change)))
     seen = {place: narrowed_row(row, places) for place, row in there.items()}
     rekeyed = {new.edit: new.key for new in new_keys(change, seen)}
-    taken = _by_place(cursor, table, rekeyed)
+    taken = read_by_place(cursor, table, rekeyed)
     try:
         check_rows(change, seen, {place: narrowed_row(row, places) for place, row in taken.items()})
     except RowsConflictError as error:
         return EditedRows(conflicts=list(error.conflicts), count=error.count)
-    objection = _objection(cursor, change) if edits.keeps else ""
+    objection = undo_objection(cursor, change) if edits.keeps else ""
     inserted: dict[int, Row] = {}
     for group in grouped(change):
-        inserted |= _write(cursor, table, change, group)
+        inserted |= write_group(cursor, table, change, group)
     stay = {place: key for place, key in old_keys(change) if change.edits[place].values is not None}
-    after = _by_place(cursor, table, {**stay, **rekeyed, **inserted})
+    after = read_by_place(cursor, table, {**stay, **rekeyed, **inserted})
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if not edits.keeps or objection:
         return EditedRows(rows, None, objection)
     image = _image(table, change, there, after)
-    if sum([_size(row) for row in image.tables[0].rows]) > edits.max_bytes:
+    if sum([image_size(row) for row in image.tables[0].rows]) > edits.max_bytes:
         return EditedRows(rows, None, too_large(edits.max_bytes))
     return EditedRows(rows, image)
 
 
-def _table(cursor: Cursor, schema: str, name: str) -> tuple[UndoTable, TableShape]:
-    """Raises: duckdb.Error; TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+def find_changed(
+    cursor: Cursor, schema: str, name: str, *, keyless: bool = False
+) -> tuple[UndoTable, TableShape]:
+    """A table whose rows can be changed; with `keyless` also one to which they can be added alone,
+    and then its shape has no key. Raises: duckdb.Error; TidegateError TABLE_UNKNOWN,
+    UNSUPPORTED."""
     table = read_table(cursor, schema, name)
     if table is None:
         raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name[:200]}")
     keyed = [column for column in table.columns if column.name in table.key]
     reason = ""
-    if not table.key:
+    if keyless:
+        pass
+    elif not table.key:
         reason = "has no primary key: its rows cannot be distinguished."
     elif any(column.type in _FLOATS for column in keyed):
         reason = "has a floating-point number as its key."
     if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
-    shape = TableShape(table.schema, table.name, table.columns, table.key_places, table.shape)
+    key = () if keyless else table.key_places
+    shape = TableShape(table.schema, table.name, table.columns, key, table.shape)
     return table, shape
 
 
-def _by_place(cursor: Cursor, table: UndoTable, keys: Mapping[int, Row]) -> dict[int, FoundRow]:
+def check_trial(cursor: Cursor, table: UndoTable) -> None:
+    """Raises: TidegateError UNSUPPORTED for rows that leave a trace when they were added and rolled
+    back."""
+    if (cursor.execute(_NEXT, [table.schema, table.name]).fetchone() or (0,))[0]:
+        raise TidegateError(Code.UNSUPPORTED, "a default would take a number of a sequence.")
+
+
+def read_by_place(cursor: Cursor, table: UndoTable, keys: Mapping[int, Row]) -> dict[int, FoundRow]:
     """The rows with these keys, by the places of the keys."""
     nested = [place for place, each in enumerate(table.columns) if not is_kept(each.type)]
     texts = [f"CAST(t.{_quote(name)} AS VARCHAR)" for name in table.names]
     texts += [f"CAST(to_json(t.{_quote(table.names[place])}) AS VARCHAR)" for place in nested]
     width, found = len(table.key), dict[int, FoundRow]()
     for some in portions(list(keys.items())):
-        rows = [(*map(_written, key), str(place)) for place, key in some]
+        rows = [(*map(written_text, key), str(place)) for place, key in some]
         source, params = values_table(rows)
         text = (
             f"SELECT {', '.join(texts)}, v.c{width} FROM {place_of(table)} AS t, {source}"
@@ -174,14 +187,14 @@ def _bytes(text: str) -> bytes:
     return b"".join(found)
 
 
-def _written(value: Any) -> Any:
+def written_text(value: Any) -> Any:
     """A value as a text that DuckDB casts to its type."""
     if isinstance(value, bytes):
         return "".join([f"\\x{byte:02X}" for byte in value])
     return value
 
 
-def _write(
+def write_group(
     cursor: Cursor, table: UndoTable, change: ChangeRows, group: EditGroup
 ) -> dict[int, Row]:
     """Make the edits of a group; the keys of the rows that were added, by the places of their
@@ -203,7 +216,7 @@ def _write(
             rows.append(
                 (
                     *[before[name] for name in table.key],
-                    *[_written(values[place]) for place in group.places],
+                    *[written_text(values[place]) for place in group.places],
                 )
             )
         source, params = values_table(rows)
@@ -232,7 +245,7 @@ def _add(cursor: Cursor, table: UndoTable, change: ChangeRows, group: EditGroup)
         else:
             source, params = values_table(
                 [
-                    tuple([_written(dict(edit.values or ())[place]) for place in group.places])
+                    tuple([written_text(dict(edit.values or ())[place]) for place in group.places])
                     for _, edit in some
                 ]
             )
@@ -251,7 +264,7 @@ def _add(cursor: Cursor, table: UndoTable, change: ChangeRows, group: EditGroup)
     return found
 
 
-def _objection(cursor: Cursor, change: ChangeRows) -> str:
+def undo_objection(cursor: Cursor, change: ChangeRows) -> str:
     """Why the rows of the change cannot be put back; empty if they can."""
     for form in forms_of(change, "duckdb").values():
         outline = outline_of(form.text, "duckdb", len(form.params or ()))
@@ -280,6 +293,6 @@ def _image(
     return ChangeImage((image,))
 
 
-def _size(row: RowImage) -> int:
+def image_size(row: RowImage) -> int:
     values = [*(row.before or ()), *(row.after or ())]
     return _ROW_BYTES + sum([len(each) for each in values if each is not None])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import msgspec
@@ -32,6 +32,7 @@ from tidegate.products.duckdb.engine.messages import (
     Definition,
     EditedRows,
     EditRows,
+    FeedTable,
     Fill,
     Filled,
     Greeting,
@@ -49,6 +50,9 @@ from tidegate.products.duckdb.engine.messages import (
 )
 from tidegate.products.duckdb.engine.transaction import Execution, prepared, search_path
 
+if TYPE_CHECKING:
+    from tidegate.products.duckdb.engine.row_feeds import TableFeed
+
 Body = TypeVar("Body")
 
 
@@ -59,6 +63,7 @@ class Worker:
         self._session: DuckdbSession | None = None
         self._execution: Execution | None = None
         self._changing: duckdb.DuckDBPyConnection | None = None
+        self._feed: TableFeed | None = None
         self.verbs: Mapping[str, Answer] = {
             "setup": lambda body: self.setup(unpack(body, Setup)),
             "greet": lambda body: self.greet(unpack(body, Version)),
@@ -78,6 +83,9 @@ class Worker:
             "change": lambda body: self.change(unpack(body, Change)),
             "compare": lambda body: self.compare(unpack(body, CompareOrRestore)),
             "read_by_keys": lambda body: self.read_by_keys(unpack(body, ReadByKeys)),
+            "begin_feed": lambda body: self.begin_feed(unpack(body, FeedTable)),
+            "feed_rows": lambda body: self.feed_rows(unpack(body, list[list[Any]])),
+            "end_feed": lambda _: self.end_feed(),
             "edit_rows": lambda body: self.edit_rows(unpack(body, EditRows)),
             "put_back": lambda body: self.put_back(unpack(body, CompareOrRestore)),
             "commit": lambda _: self.commit(),
@@ -129,6 +137,7 @@ class Worker:
         if execution is not None:
             execution.close()
         cursor, self._changing = self._changing, None
+        self._feed = None
         if cursor is not None:
             with suppress(duckdb.Error):
                 cursor.execute("ROLLBACK")
@@ -163,6 +172,25 @@ class Worker:
         from tidegate.products.duckdb.engine import row_changes
 
         return row_changes.edit_rows(self._begin_change(edits.version), edits)
+
+    def begin_feed(self, wanted: FeedTable) -> None:
+        """Begin to add rows: the transaction waits for `commit`, or is undone."""
+        from tidegate.products.duckdb.engine.row_feeds import TableFeed
+
+        self._feed = TableFeed(self._begin_change(wanted.version), wanted)
+
+    def feed_rows(self, rows: list[list[Any]]) -> None:
+        """Add some rows."""
+        if self._feed is None:
+            raise TidegateError(Code.SOURCE_NOT_CONNECTED, "There is no change under way.")
+        self._feed.add(rows)
+
+    def end_feed(self) -> EditedRows:
+        """What the rows changed."""
+        feed, self._feed = self._feed, None
+        if feed is None:
+            raise TidegateError(Code.SOURCE_NOT_CONNECTED, "There is no change under way.")
+        return feed.end()
 
     def put_back(self, kept: CompareOrRestore) -> PutBack:
         """Put rows back: the transaction waits for `commit`, or is undone."""

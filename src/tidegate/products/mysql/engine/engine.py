@@ -27,7 +27,7 @@ from tidegate.engines.common.permit_checks import (
     query_of,
 )
 from tidegate.engines.common.renewed_login import RenewedLogin
-from tidegate.engines.common.row_edits import images_of
+from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of
 from tidegate.engines.common.server_pool import ServerPool
 from tidegate.engines.common.server_session import encode_statement
@@ -92,6 +92,7 @@ class MysqlEngine:
             multi_statement_transactions=True,
             undoes=True,
             edits=True,
+            feeds=True,
             counts_changes=True,
             max_concurrency=login.target.pool,
         )
@@ -323,7 +324,7 @@ class MysqlEngine:
             return await row_changes.read_images(session, request)
 
     async def change_rows(self, permit: Permit, cancellation: Cancellation) -> ChangedRows:
-        from tidegate.products.mysql.engine import row_changes
+        from tidegate.products.mysql.engine import row_changes, row_feeds
 
         self._server.check_open()
         running = await self._server.start(self._limit_s(permit), cancellation, writes=True)
@@ -331,7 +332,10 @@ class MysqlEngine:
             session.needs_reset = running.committing = True
             await session.run_as(permit.identity)
             await session.begin(running.timeout_ms, None)
-            done = await row_changes.change_rows(session, permit)
+            if change_of(permit).feed is not None:
+                done = await row_feeds.add_rows(session, permit)
+            else:
+                done = await row_changes.change_rows(session, permit)
             running.committing = False
             running.release()
         return done

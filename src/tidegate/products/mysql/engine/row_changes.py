@@ -62,8 +62,8 @@ from tidegate.sql.dialects import find
 
 _quote = find("mysql").quote
 _ROW_BYTES = 64
-_STRICT = b"SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
-_WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
+STRICT = b"SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
+WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
 _TABLE = b"""SELECT engine, table_type FROM information_schema.tables
   WHERE table_schema = ? AND table_name = ?"""
 _TYPES = b"""SELECT column_name, column_type, lower(extra) FROM information_schema.columns
@@ -84,7 +84,8 @@ class Table(NamedTuple):
 
 async def read_images(session: MysqlSession, request: ReadImages) -> FoundRows:
     """Read rows by their keys. Raises: ServerError, TidegateError."""
-    table = await _table(session, request.schema or "", request.table)
+    schema, keyless = request.schema or "", request.adds
+    table = await find_changed(session, schema, request.table, keyless=keyless)
     shape = without_columns(table.shape, request.hidden)
     places = [table.shape.names.index(name) for name in shape.names]
     keys = keys_in_order(request, table.shape)
@@ -99,30 +100,30 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
     Raises: ServerError, TidegateError.
     """
     change = change_of(permit)
-    table = await _table(session, change.schema or "", change.table)
+    table = await find_changed(session, change.schema or "", change.table)
     places = check_shape(change, table.shape)
     if change.tries:
-        await _check_trial(session, change, table)
-        await session.query_internal(_WAIT)
+        await check_trial(session, change, table)
+        await session.query_internal(WAIT)
     keeper = None if change.tries else permit.keeper
-    objection = "" if keeper is None else await _objection(session, change)
-    await session.query_internal(_STRICT)
+    objection = "" if keeper is None else await undo_objection(session, change)
+    await session.query_internal(STRICT)
     await begin(session)
     try:
-        there = await _at_keys(session, table, dict(old_keys(change)))
+        there = await read_at_keys(session, table, dict(old_keys(change)))
         seen = {place: narrowed_row(row, places) for place, row in there.items()}
         rekeyed = {new.edit: new.key for new in new_keys(change, seen)}
         taken = await _one_by_one(session, table, rekeyed)
         check_rows(change, seen, {place: narrowed_row(row, places) for place, row in taken.items()})
         counter = await RowCounter.begin(session, permit, change.schema)
-        inserted = await _write(session, table, change)
+        inserted = await write_edits(session, table, change)
         affected = len(change.edits)
         if counter is not None:
             affected = await counter.end(session, affected, returns=True)
         stay = {place: key for place, key in old_keys(change) if place not in rekeyed}
         gone = {place for place, edit in enumerate(change.edits) if edit.values is None}
         stay |= inserted
-        after = await _at_keys(
+        after = await read_at_keys(
             session, table, {at: key for at, key in stay.items() if at not in gone}
         )
         moved = {place: key for place, key in rekeyed.items() if place not in inserted}
@@ -133,7 +134,7 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
         image = _image(table, change, there, after)
-        size = sum([_size(row) for row in image.tables[0].rows])
+        size = sum([image_size(row) for row in image.tables[0].rows])
         if not objection and size > keeper.max_bytes:
             objection = too_large(keeper.max_bytes)
         if objection:
@@ -146,8 +147,11 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
     return ChangedRows(tuple(rows), affected, remarks=remarks)
 
 
-async def _table(session: MysqlSession, schema: str, name: str) -> Table:
-    """Raises: ServerError; TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
+async def find_changed(
+    session: MysqlSession, schema: str, name: str, *, keyless: bool = False
+) -> Table:
+    """A table whose rows can be changed; with `keyless` also one to which they can be added alone,
+    and then its shape has no key. Raises: ServerError; TidegateError TABLE_UNKNOWN, UNSUPPORTED."""
     tables = await session.query_internal(_TABLE, schema, name)
     if not tables:
         raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name[:200]}")
@@ -157,7 +161,9 @@ async def _table(session: MysqlSession, schema: str, name: str) -> Table:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
     undo = await read_table(session, schema, name)
     keyed = [column for column in undo.columns if column.name in undo.key]
-    if not undo.key:
+    if keyless:
+        pass
+    elif not undo.key:
         reason = "has no primary key: its rows cannot be distinguished."
     elif any(column.type.startswith(_FLOATS) for column in keyed):
         reason = "has a floating-point number as its key."
@@ -165,7 +171,8 @@ async def _table(session: MysqlSession, schema: str, name: str) -> Table:
         reason = "has a column of a type that is not compared exactly."
     if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
-    shape = TableShape(undo.schema, undo.name, undo.columns, undo.key_places, undo.shape)
+    key = () if keyless else undo.key_places
+    shape = TableShape(undo.schema, undo.name, undo.columns, key, undo.shape)
     types = await session.query_internal(_TYPES, schema, name)
     labels = {
         str(row[0]): tuple([each.replace("''", "'") for each in _LABEL.findall(str(row[1]))])
@@ -176,7 +183,7 @@ async def _table(session: MysqlSession, schema: str, name: str) -> Table:
     return Table(undo, shape, labels, numbered[0] if numbered else "")
 
 
-async def _check_trial(session: MysqlSession, change: ChangeRows, table: Table) -> None:
+async def check_trial(session: MysqlSession, change: ChangeRows, table: Table) -> None:
     """Raises: TidegateError UNSUPPORTED for a change that could leave traces after ROLLBACK."""
     grants = [str(row[0]) for row in await session.query_internal(b"SHOW GRANTS")]
     numbers = any(
@@ -197,7 +204,7 @@ async def _check_trial(session: MysqlSession, change: ChangeRows, table: Table) 
             raise TidegateError(Code.UNSUPPORTED, reason)
 
 
-async def _at_keys(
+async def read_at_keys(
     session: MysqlSession, table: Table, keys: Mapping[int, Row]
 ) -> dict[int, FoundRow]:
     """The rows with these keys, which are of images, by their places. They stay locked."""
@@ -228,13 +235,13 @@ async def _one_by_one(
 def _condition(columns: Sequence[ImageColumn], key: Row) -> str:
     return " AND ".join(
         [
-            f"{_quote(column.name)} = {_given(column, value)}"
+            f"{_quote(column.name)} = {given_text(column, value)}"
             for column, value in zip(columns, key, strict=True)
         ]
     )
 
 
-def _given(column: ImageColumn, value: Any) -> str:
+def given_text(column: ImageColumn, value: Any) -> str:
     """A value, as it is shown, as a literal: the label of an enum is never its number."""
     if isinstance(value, str) and column.type.startswith(("enum:", "set:")):
         return f"CONVERT(UNHEX('{value.encode().hex()}') USING utf8mb4)"
@@ -258,7 +265,7 @@ def _shown(value: Any, labels: tuple[str, ...] | None, *, is_set: bool) -> Any:
     return labels[number - 1] if 1 <= number <= len(labels) else ""
 
 
-async def _write(session: MysqlSession, table: Table, change: ChangeRows) -> dict[int, Row]:
+async def write_edits(session: MysqlSession, table: Table, change: ChangeRows) -> dict[int, Row]:
     """Make the edits; the keys of the rows that were added, by the places of their edits. Raises:
     ServerError, TidegateError."""
     keys: dict[int, Row] = {}
@@ -328,12 +335,12 @@ def _assigned(table: Table, change: ChangeRows, edit: RowEdit) -> list[tuple[str
     found: list[tuple[str, str]] = []
     for place, value in edit.values or ():
         name = change.shape.names[place]
-        text = "DEFAULT" if value == DEFAULT else _given(columns[name], value)
+        text = "DEFAULT" if value == DEFAULT else given_text(columns[name], value)
         found.append((name, text))
     return found
 
 
-async def _objection(session: MysqlSession, change: ChangeRows) -> str:
+async def undo_objection(session: MysqlSession, change: ChangeRows) -> str:
     """Why the rows of the change cannot be put back; empty if they can."""
     for form in forms_of(change, "mysql").values():
         outline = outline_of(form.text, "mysql", len(form.params or ()))
@@ -363,6 +370,6 @@ def _image(
     return ChangeImage((image,))
 
 
-def _size(row: RowImage) -> int:
+def image_size(row: RowImage) -> int:
     values = [*(row.before or ()), *(row.after or ())]
     return _ROW_BYTES + sum([len(each) for each in values if each is not None])
