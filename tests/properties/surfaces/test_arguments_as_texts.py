@@ -31,7 +31,6 @@ from tidegate.surfaces.registry import SURFACES, open_surface
 Schema = Mapping[str, Any]
 TEXTS = ("5", "0", "1.5", "true", "[1]", '["t"]', '{"a": "b"}', '"x"', "SELECT '[1]'", "t", " ")
 """Texts of which many are JSON. Those that are words for nothing are left to the unit tests."""
-NOBODY: Any = None
 """No tool list depends on its caller."""
 READ_FROM_TEXT = {"integer", "number", "boolean", "array", "object"}
 
@@ -61,7 +60,7 @@ def tools_of(name: str) -> list[Listed]:
     extended = [name for name in SURFACES if SURFACES[name].extended]
     everything = Config(surface={each: {"extended": True} for each in extended})
     surface = open_surface(name, SqliteGate(Path(tempfile.mkdtemp())), everything)
-    listed = {tool.name: tool.input_schema for tool in surface.tools(NOBODY)}
+    listed = {tool.name: tool.input_schema for tool in surface.listed_tools()}
     return [Listed(tool, listed[tool.name]) for tool in surface.tools_by_name.values()]
 
 
