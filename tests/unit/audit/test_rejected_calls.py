@@ -19,6 +19,7 @@ def rejected(directory, tool, arguments):
         context = SimpleNamespace(
             actor=stdio(False),
             client=Info("agent", "1.0"),
+            client_capabilities={},
             user_agent="",
             address="203.0.113.9",
             revision="2025-11-25",
