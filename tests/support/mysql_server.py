@@ -177,8 +177,11 @@ class _Keeper(Keeper):
                 f"--ssl-{part}={self.directory}/{file}.pem"
                 for part, file in (("cert", "cert"), ("key", "key"), ("ca", "cert"))
             )
+        # A server that begins removes what looks like its temporary tables in `tmpdir`: in /tmp
+        # those of another installation, which then fails.
         self.run(
             *f"mariadb-install-db --no-defaults --datadir={self.directory}/data "
+            f"--tmpdir={self.directory} "
             "--auth-root-authentication-method=normal --skip-test-db --skip-name-resolve "
             f"{SMALL}".split()
         )
