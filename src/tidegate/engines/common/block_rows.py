@@ -109,11 +109,7 @@ class BlockRows:
             for (where, key), before in self._before.items()
             if where == place and not is_same_row(before, there.get(key))
         ]
-        if not rows:
-            return None
-        return TableImage(
-            table.schema, table.name, table.columns, table.key_places, tuple(rows), table.shape
-        )
+        return table.image(rows) if rows else None
 
 
 def _size(values: Sequence[object]) -> int:

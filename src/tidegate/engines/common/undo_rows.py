@@ -53,6 +53,12 @@ class UndoTable(NamedTuple):
         names = self.names
         return tuple([names.index(name) for name in self.key])
 
+    def image(self, rows: Iterable[RowImage]) -> TableImage:
+        """What is kept of its rows."""
+        return TableImage(
+            self.schema, self.name, self.columns, self.key_places, tuple(rows), self.shape
+        )
+
 
 class FoundTable(NamedTuple):
     """A table in the catalog, with what prevents that its rows are kept; empty if nothing does."""
@@ -156,8 +162,7 @@ def image_of_change(
         rows = [RowImage(row, then[key(row)]) for row in before]
     if len(rows) != affected:
         return "it is about other rows than those that were read before it"
-    image = TableImage(table.schema, table.name, table.columns, places, tuple(rows), table.shape)
-    return ChangeImage((image,))
+    return ChangeImage((table.image(rows),))
 
 
 class Parts(NamedTuple):

@@ -7,11 +7,11 @@ type without the length, so that it is assigned, and one that is too long is ref
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tidegate.engines.common.edited_images import end_image, image_of_edits, remarks_on
 from tidegate.engines.common.row_edits import (
     EditGroup,
     change_of,
@@ -26,7 +26,7 @@ from tidegate.engines.common.row_edits import (
     without_columns,
 )
 from tidegate.engines.common.row_statements import forms_of
-from tidegate.engines.common.undo_rows import UndoTable, outline_of, table_to_keep, too_large
+from tidegate.engines.common.undo_rows import UndoTable, outline_of, table_to_keep
 from tidegate.engines.postgres.changes import commit
 from tidegate.engines.postgres.command_protocol import Params
 from tidegate.engines.postgres.connection import ROLLBACK, PostgresSession
@@ -44,7 +44,7 @@ from tidegate.engines.postgres.undo_tables import (
     table_of,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import (
     DEFAULT,
@@ -61,7 +61,6 @@ from tidegate.sql.dialects import find
 _quote = find("postgres").quote
 _READS = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITES = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-_ROW_BYTES = 64
 _BY_INDEX = b"""SELECT pg_catalog.set_config('enable_hashjoin', 'off', true),
   pg_catalog.set_config('enable_mergejoin', 'off', true)"""
 """Has rows found one by one by their keys: a join would read a whole table of medium size."""
@@ -166,19 +165,11 @@ async def _change(
         after = await read_by_place(session, table, written.keys, locks=False)
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
-        image = _image(table, change, there, after)
-        size = sum([image_size(row) for row in image.tables[0].rows])
-        if not objection and size > keeper.max_bytes:
-            objection = too_large(keeper.max_bytes)
-        if objection:
-            await asyncio.to_thread(keeper.give_up, objection)
-        else:
-            await asyncio.to_thread(keeper.prepare, image)
+        image = image_of_edits(table.undo, change, there, after)
+        await end_image(keeper, image, objection)
     if not change.tries:
         await commit(session)
-    triggers = table.undo.triggers
-    remarks = (f"these triggers may have fired: {', '.join(triggers)}",) if triggers else ()
-    return ChangedRows(tuple(rows), affected, remarks=remarks)
+    return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
 
 
 async def find_table(
@@ -379,26 +370,3 @@ async def undo_objection(session: PostgresSession, change: ChangeRows) -> str:
         if isinstance(kept, str):
             return kept
     return ""
-
-
-def _image(
-    table: Table,
-    change: ChangeRows,
-    there: Mapping[int, FoundRow],
-    after: Mapping[int, FoundRow],
-) -> ChangeImage:
-    rows: list[RowImage] = []
-    for place, edit in enumerate(change.edits):
-        was = there[place].image if edit.before is not None else None
-        now = after.get(place)
-        rows.append(RowImage(was, None if now is None else now.image))
-    undo = table.undo
-    image = TableImage(
-        undo.schema, undo.name, undo.columns, undo.key_places, tuple(rows), undo.shape
-    )
-    return ChangeImage((image,))
-
-
-def image_size(row: RowImage) -> int:
-    values = [*(row.before or ()), *(row.after or ())]
-    return _ROW_BYTES + sum([len(each) for each in values if each is not None])

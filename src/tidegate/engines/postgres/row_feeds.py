@@ -6,12 +6,12 @@ they are read back by the keys that the server gave them: such rows fit into mem
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import structs
 
+from tidegate.engines.common.edited_images import end_image, image_of_added, remarks_on
 from tidegate.engines.common.row_edits import (
     change_of,
     check_shape,
@@ -20,7 +20,6 @@ from tidegate.engines.common.row_edits import (
     part_of,
 )
 from tidegate.engines.common.row_images import check_count
-from tidegate.engines.common.undo_rows import too_large
 from tidegate.engines.postgres.changes import commit
 from tidegate.engines.postgres.connection import ROLLBACK, PostgresSession
 from tidegate.engines.postgres.dry_run import LOCK_WAIT
@@ -31,7 +30,6 @@ from tidegate.engines.postgres.row_changes import (
     WrittenRows,
     check_trial,
     find_table,
-    image_size,
     read_by_place,
     source_of,
     undo_objection,
@@ -40,7 +38,7 @@ from tidegate.engines.postgres.row_changes import (
 from tidegate.engines.postgres.row_counts import AT_ONCE, counter_of
 from tidegate.engines.postgres.transaction import TransactionSettings, settings_query
 from tidegate.engines.postgres.undo_tables import place_of
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import ChangedRows, ChangeRows, FoundRow, RowFeed
 from tidegate.sql.dialects import find
@@ -108,19 +106,12 @@ async def _add(
     if keeper is not None:
         if table.reacts and not objection:
             kept = await read_by_place(session, table, keys, locks=False)
-        image = None if objection else _image(table, kept)
-        size = 0 if image is None else sum(map(image_size, image.tables[0].rows))
-        if size > keeper.max_bytes:
-            objection = too_large(keeper.max_bytes)
-        if image is None or objection:
-            await asyncio.to_thread(keeper.give_up, objection)
-        else:
-            await asyncio.to_thread(keeper.prepare, image)
+        rows = [kept[place] for place in sorted(kept)]
+        image = None if objection else image_of_added(table.undo, rows)
+        await end_image(keeper, image, objection)
     if not change.tries:
         await commit(session)
-    triggers = table.undo.triggers
-    remarks = (f"these triggers may have fired: {', '.join(triggers)}",) if triggers else ()
-    return ChangedRows((), affected, remarks=remarks, fed=feed.count)
+    return ChangedRows((), affected, remarks=remarks_on(table.undo.triggers), fed=feed.count)
 
 
 async def _insert(
@@ -139,10 +130,3 @@ async def _insert(
     (added,) = await send_queries(session, (text.encode(), params))
     if added.command_tuples != len(rows):
         raise not_written(change.table)
-
-
-def _image(table: Table, kept: Mapping[int, FoundRow]) -> ChangeImage:
-    undo = table.undo
-    rows = tuple([RowImage(None, kept[place].image) for place in sorted(kept)])
-    image = TableImage(undo.schema, undo.name, undo.columns, undo.key_places, rows, undo.shape)
-    return ChangeImage((image,))

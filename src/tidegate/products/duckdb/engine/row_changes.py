@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from tidegate.engines.api import RowsConflictError
+from tidegate.engines.common.edited_images import image_of_edits, image_size
 from tidegate.engines.common.row_edits import (
     EditGroup,
     check_rows,
@@ -35,7 +36,7 @@ from tidegate.engines.common.undo_rows import (
     too_large,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import Row
 from tidegate.model.row_changes import (
     DEFAULT,
     ChangeRows,
@@ -57,7 +58,6 @@ from tidegate.products.duckdb.engine.row_edits import change_in
 from tidegate.sql.dialects import find
 
 _quote = find("duckdb").quote
-_ROW_BYTES = 64
 _FLOATS = ("FLOAT", "DOUBLE")
 _ESCAPE = re.compile(r"\\x([0-9A-Fa-f]{2})")
 _NEXT = """SELECT count(*) FROM duckdb_columns() WHERE database_name = current_database()
@@ -111,8 +111,8 @@ def edit_rows(cursor: Cursor, edits: EditRows) -> EditedRows:
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if not edits.keeps or objection:
         return EditedRows(rows, None, objection)
-    image = _image(table, change, there, after)
-    if sum([image_size(row) for row in image.tables[0].rows]) > edits.max_bytes:
+    image = image_of_edits(table, change, there, after)
+    if image_size(image) > edits.max_bytes:
         return EditedRows(rows, None, too_large(edits.max_bytes))
     return EditedRows(rows, image)
 
@@ -274,25 +274,3 @@ def undo_objection(cursor: Cursor, change: ChangeRows) -> str:
         if isinstance(kept, str):
             return kept
     return ""
-
-
-def _image(
-    table: UndoTable,
-    change: ChangeRows,
-    there: Mapping[int, FoundRow],
-    after: Mapping[int, FoundRow],
-) -> ChangeImage:
-    rows: list[RowImage] = []
-    for place, edit in enumerate(change.edits):
-        was = there[place].image if edit.before is not None else None
-        now = after.get(place)
-        rows.append(RowImage(was, None if now is None else now.image))
-    image = TableImage(
-        table.schema, table.name, table.columns, table.key_places, tuple(rows), table.shape
-    )
-    return ChangeImage((image,))
-
-
-def image_size(row: RowImage) -> int:
-    values = [*(row.before or ()), *(row.after or ())]
-    return _ROW_BYTES + sum([len(each) for each in values if each is not None])

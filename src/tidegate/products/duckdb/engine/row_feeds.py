@@ -10,16 +10,16 @@ from typing import Any
 
 import duckdb
 
+from tidegate.engines.common.edited_images import image_of_added, image_size
 from tidegate.engines.common.row_edits import check_shape, grouped, not_written
 from tidegate.engines.common.undo_rows import too_large
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import Row
 from tidegate.model.row_changes import ChangeRows, RowEdit
 from tidegate.products.duckdb.engine.changes import place_of
 from tidegate.products.duckdb.engine.messages import EditedRows, FeedTable
 from tidegate.products.duckdb.engine.row_changes import (
     check_trial,
     find_changed,
-    image_size,
     read_by_place,
     undo_objection,
     write_group,
@@ -85,10 +85,7 @@ class TableFeed:
             return EditedRows([], None, self.objection)
         table = self._table
         after = read_by_place(self._cursor, table, self._keys)
-        rows = tuple([RowImage(None, after[place].image) for place in sorted(after)])
-        if sum(map(image_size, rows)) > self._max_bytes:
+        image = image_of_added(table, [after[place] for place in sorted(after)])
+        if image_size(image) > self._max_bytes:
             return EditedRows([], None, too_large(self._max_bytes))
-        image = TableImage(
-            table.schema, table.name, table.columns, table.key_places, rows, table.shape
-        )
-        return EditedRows([], ChangeImage((image,)))
+        return EditedRows([], image)

@@ -7,11 +7,11 @@ does not fit a column is refused and not cut.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tidegate.engines.common.edited_images import end_image, image_of_edits, remarks_on
 from tidegate.engines.common.row_edits import (
     change_of,
     check_rows,
@@ -29,10 +29,9 @@ from tidegate.engines.common.undo_rows import (
     outline_of,
     portions,
     table_to_keep,
-    too_large,
 )
 from tidegate.errors import Code, TidegateError
-from tidegate.model.changes import ChangeImage, ImageColumn, Row, RowImage, TableImage
+from tidegate.model.changes import ImageColumn, Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import (
     DEFAULT,
@@ -61,7 +60,6 @@ from tidegate.products.mysql.engine.undo_tables import (
 from tidegate.sql.dialects import find
 
 _quote = find("mysql").quote
-_ROW_BYTES = 64
 STRICT = b"SET SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')"
 WAIT = b"SET SESSION innodb_lock_wait_timeout = 1, lock_wait_timeout = 1"
 _TABLE = b"""SELECT engine, table_type FROM information_schema.tables
@@ -133,18 +131,10 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
         raise
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
-        image = _image(table, change, there, after)
-        size = sum([image_size(row) for row in image.tables[0].rows])
-        if not objection and size > keeper.max_bytes:
-            objection = too_large(keeper.max_bytes)
-        if objection:
-            await asyncio.to_thread(keeper.give_up, objection)
-        else:
-            await asyncio.to_thread(keeper.prepare, image)
+        image = image_of_edits(table.undo, change, there, after)
+        await end_image(keeper, image, objection)
     await session.end(ROLLBACK if change.tries else COMMIT)
-    triggers = table.undo.triggers
-    remarks = (f"these triggers may have fired: {', '.join(triggers)}",) if triggers else ()
-    return ChangedRows(tuple(rows), affected, remarks=remarks)
+    return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
 
 
 async def find_changed(
@@ -350,26 +340,3 @@ async def undo_objection(session: MysqlSession, change: ChangeRows) -> str:
         if isinstance(kept, str):
             return kept
     return ""
-
-
-def _image(
-    table: Table,
-    change: ChangeRows,
-    there: Mapping[int, FoundRow],
-    after: Mapping[int, FoundRow],
-) -> ChangeImage:
-    rows: list[RowImage] = []
-    for place, edit in enumerate(change.edits):
-        was = there[place].image if edit.before is not None else None
-        now = after.get(place)
-        rows.append(RowImage(was, None if now is None else now.image))
-    undo = table.undo
-    image = TableImage(
-        undo.schema, undo.name, undo.columns, undo.key_places, tuple(rows), undo.shape
-    )
-    return ChangeImage((image,))
-
-
-def image_size(row: RowImage) -> int:
-    values = [*(row.before or ()), *(row.after or ())]
-    return _ROW_BYTES + sum([len(each) for each in values if each is not None])

@@ -6,16 +6,15 @@ for undo they are read back by their keys: such rows fit into memory.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import structs
 
+from tidegate.engines.common.edited_images import end_image, image_of_added, remarks_on
 from tidegate.engines.common.row_edits import change_of, check_shape, not_written, part_of
 from tidegate.engines.common.row_images import check_count
-from tidegate.engines.common.undo_rows import too_large
-from tidegate.model.changes import ChangeImage, Row, RowImage, TableImage
+from tidegate.model.changes import ChangeImage, Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import ChangedRows, ChangeRows, RowFeed
 from tidegate.products.mysql.engine.changes import begin
@@ -27,7 +26,6 @@ from tidegate.products.mysql.engine.row_changes import (
     check_trial,
     find_changed,
     given_text,
-    image_size,
     read_at_keys,
     undo_objection,
     write_edits,
@@ -73,17 +71,9 @@ async def add_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
         await session.end(ROLLBACK)
         raise
     if keeper is not None:
-        size = 0 if image is None else sum(map(image_size, image.tables[0].rows))
-        if size > keeper.max_bytes:
-            objection = too_large(keeper.max_bytes)
-        if image is None or objection:
-            await asyncio.to_thread(keeper.give_up, objection)
-        else:
-            await asyncio.to_thread(keeper.prepare, image)
+        await end_image(keeper, image, objection)
     await session.end(ROLLBACK if change.tries else COMMIT)
-    triggers = table.undo.triggers
-    remarks = (f"these triggers may have fired: {', '.join(triggers)}",) if triggers else ()
-    return ChangedRows((), affected, remarks=remarks, fed=feed.count)
+    return ChangedRows((), affected, remarks=remarks_on(table.undo.triggers), fed=feed.count)
 
 
 async def _write(
@@ -129,9 +119,6 @@ def _statements(
 
 
 async def _image(session: MysqlSession, table: Table, keys: dict[int, Row]) -> ChangeImage:
-    undo = table.undo
     after = await read_at_keys(session, table, keys)
     found = [after.get(place) for place in sorted(keys)]
-    rows = tuple([RowImage(None, row.image) for row in found if row is not None])
-    image = TableImage(undo.schema, undo.name, undo.columns, undo.key_places, rows, undo.shape)
-    return ChangeImage((image,))
+    return image_of_added(table.undo, [row for row in found if row is not None])
