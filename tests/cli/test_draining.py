@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from support.audit_records import records
 from support.command_line import STARTED, Serving, environment, serving
 from support.eventually import HANG_S, PATIENCE_S, wait_until
 
@@ -38,12 +39,7 @@ def is_stopping(connection: HTTPConnection) -> bool:
 
 
 def names(state: Path) -> list[str]:
-    lines = [
-        line
-        for file in sorted((state / "audit").glob("*.jsonl"))
-        for line in file.read_text().splitlines()
-    ]
-    return [str(json.loads(line).get("name")) for line in lines]
+    return [str(record.get("name")) for record in records(state)]
 
 
 def words(**settings: Any) -> tuple[str, ...]:

@@ -7,10 +7,10 @@ import os
 import signal
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from support.audit_records import records
 from support.command_line import Serving, serving, tidegate
 from support.eventually import PATIENCE_S, wait_until
 from tidegate.cli.parser import build
@@ -52,16 +52,8 @@ def begin(where: str, sql: str) -> HTTPConnection:
     return connection
 
 
-def events(state: Path) -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for file in sorted((state / "audit").glob("*.jsonl"))
-        for line in file.read_text().splitlines()
-    ]
-
-
 def names(state: Path) -> list[str]:
-    return [str(event.get("name")) for event in events(state)]
+    return [str(event.get("name")) for event in records(state)]
 
 
 def words(database: Path, settings: str) -> tuple[str, ...]:

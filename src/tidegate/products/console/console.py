@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from tidegate.approvals.approvals import Approvals
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import (
+    Handler,
     HttpRequest,
     HttpResponse,
     HttpStream,
@@ -39,6 +40,8 @@ API = f"{PATH}/api"
 BODY_LIMIT = 16_384
 
 Answer = Callable[[HttpRequest, SignedIn], Awaitable[HttpResponse | HttpStream]]
+Guard = Callable[[Answer], Handler]
+"""Makes a handler of an answer: it checks where a request comes from, and who is signed in."""
 
 
 class RouteGroup(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
@@ -20,7 +19,7 @@ from tidegate.identity.operators import SignedIn
 from tidegate.products.console.blocks import BlockStep, DataBlocks, NewBlock
 from tidegate.products.console.charts import ChartOfRun, RunCharts
 from tidegate.products.console.column_figures import ColumnFigures, ColumnsOf
-from tidegate.products.console.console import Answer
+from tidegate.products.console.console import Guard
 from tidegate.products.console.conventions import DATA
 from tidegate.products.console.data_calls import Caller, DataCalls, decode
 from tidegate.products.console.data_export import DataExports, read_ticket
@@ -36,8 +35,6 @@ from tidegate.products.console.statements import Explained, Statements, Text, Te
 from tidegate.products.console.table_forms import Planned, TableForms
 from tidegate.products.console.tabs import DataTabs, NewTab, Written
 
-Guard = Callable[[Answer], Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]]
-"""Makes a handler of an answer: it checks where a request comes from, and who is signed in."""
 BODY_LIMIT = 262_144
 TEXT_LIMIT = 1_600_000
 """Bytes of a body with the text of a tab, each character of which may be written with six."""

@@ -7,26 +7,23 @@ A `Cell` of these routes is null, `{"text": …}` (with a `class` on SQLite), `{
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tidegate.edges.http.router import (
     HttpRequest,
     HttpResponse,
-    HttpStream,
     Router,
     json_response,
     read_json,
 )
 from tidegate.identity.operators import SignedIn
-from tidegate.products.console.console import Answer
+from tidegate.products.console.console import Guard
 from tidegate.products.console.data_calls import Caller
 from tidegate.products.console.edit_columns import EditColumns
 from tidegate.products.console.edit_submissions import Submissions, Submit
 from tidegate.products.console.sign_in import PATH
 from tidegate.products.console.staged_edits import PutEdits, StagedEdits
 
-Guard = Callable[[Answer], Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]]
 BODY_LIMIT = 8_388_608
 """Bytes of a body with edits: what is staged may take half of that, and JSON escapes it."""
 

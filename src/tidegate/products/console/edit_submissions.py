@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, structs
 
-from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.approvals.approvals import Approvals
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.row_changes import conflicts_of, write_script
 from tidegate.identity.operators import SignedIn
@@ -29,7 +29,7 @@ from tidegate.model.row_changes import (
     FoundRow,
 )
 from tidegate.products.console.advice import advice
-from tidegate.products.console.awaited_answers import await_answer
+from tidegate.products.console.awaited_answers import handle_asking, sentences
 from tidegate.products.console.cards import marked_parts
 from tidegate.products.console.data_calls import Caller, DataCalls
 from tidegate.products.console.edit_columns import EditColumns
@@ -232,19 +232,16 @@ class Submissions:
         source = made.tab.source.name
         call = self._calls.call(made.caller, change, source, cancellation=made.cancellation)
         call = structs.replace(call, reason=reason)
-        while True:
-            try:
-                reply = await self._calls.handle(call)
-                break
-            except ApprovalNeeded as needed:
-                made.state, made.approval = "asking", needed.question.id
-                self._publish(made)
-                await await_answer(self._approvals, needed, made.cancellation)
-                made.state = "running"
-                self._publish(made)
+
+        def tell(question: str) -> None:
+            made.state = "asking" if question else "running"
+            made.approval = question or made.approval
+            self._publish(made)
+
+        reply = await handle_asking(self._calls, self._approvals, call, tell)
         done: ChangedRows = reply.payload
         made.call_id, made.change_id = reply.call_id, done.change
-        made.notes = [f"{each[:1].upper()}{each[1:]}." for each in done.remarks]
+        made.notes = sentences(done.remarks)
         made.rows = await self._stored(made, done)
         made.state = "done"
         await self._clear(made)

@@ -11,9 +11,9 @@ from tidegate.edges.http.router import (
 )
 from tidegate.identity.operators import SignedIn
 from tidegate.imports.model import Reading
+from tidegate.products.console.console import Guard
 from tidegate.products.console.conventions import DATA
 from tidegate.products.console.data_calls import Caller, Place
-from tidegate.products.console.data_page import Guard
 from tidegate.products.console.import_runs import Check, Submit
 from tidegate.products.console.imports import PART_LIMIT, Imports, NewImport, Part
 from tidegate.products.console.sign_in import PATH

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import Meta, structs
 
-from tidegate.approvals.approvals import ApprovalNeeded, Approvals
+from tidegate.approvals.approvals import Approvals
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.imports.checking import Checked, HeldRows, Pair, check_rows
@@ -22,7 +22,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.editing import Editability
 from tidegate.model.row_changes import ChangedRows, ChangeRows, DescribeEditing, undo_size
 from tidegate.products.console.advice import advice
-from tidegate.products.console.awaited_answers import await_answer
+from tidegate.products.console.awaited_answers import handle_asking, sentences
 from tidegate.products.console.data_calls import Caller, DataCalls, Place
 from tidegate.products.console.import_files import HeldFile
 from tidegate.products.console.live import LiveFeed
@@ -264,19 +264,16 @@ class ImportRun:
         gate = self._gate
         call = gate.calls.call(self._caller, change, source, cancellation=self.cancellation)
         call = structs.replace(call, reason=reason)
-        while True:
-            try:
-                reply = await gate.calls.handle(call)
-                break
-            except ApprovalNeeded as needed:
-                self.state, self._approval = "asking", needed.question.id
-                self._publish()
-                await await_answer(gate.approvals, needed, self.cancellation)
-                self.state = "running"
-                self._publish()
+
+        def tell(question: str) -> None:
+            self.state = "asking" if question else "running"
+            self._approval = question or self._approval
+            self._publish()
+
+        reply = await handle_asking(gate.calls, gate.approvals, call, tell)
         done: ChangedRows = reply.payload
         self._call_id, self._change_id = reply.call_id, done.change
-        self._notes = [f"{each[:1].upper()}{each[1:]}." for each in done.remarks]
+        self._notes = sentences(done.remarks)
         self.state = "done"
 
     def _start(self, work: Any) -> None:

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 from tidegate.model.schema import Index, Table
 from tidegate.sql.table_forms.changes import Changes, ColumnChange
-from tidegate.sql.table_forms.model import ColumnForm, Feature, Step, TableForm
-from tidegate.sql.table_forms.writer import TableWriter
+from tidegate.sql.table_forms.comments import CommentingWriter
+from tidegate.sql.table_forms.model import Feature, Step, TableForm
 
 _NO_KEYS = "DuckDB adds and drops no foreign key of a table that is there."
 
 
-class DuckdbWriter(TableWriter):
+class DuckdbWriter(CommentingWriter):
     """`TableWriter` of DuckDB."""
 
     dialect = "duckdb"
@@ -32,21 +32,6 @@ class DuckdbWriter(TableWriter):
 
     def is_of_constraint(self, index: Index) -> bool:
         return index.name.endswith("_key") and index.unique
-
-    def after_create(self, form: TableForm) -> Iterator[Step]:
-        yield from super().after_create(form)
-        if form.comment:
-            yield Step(self._comment("TABLE", self.table(form), form.comment))
-        for column in form.columns:
-            if column.comment:
-                yield Step(self._column_comment(form, column))
-
-    def _comment(self, kind: str, name: str, comment: str) -> str:
-        return f"COMMENT ON {kind} {name} IS {self.text(comment) if comment else 'NULL'}"
-
-    def _column_comment(self, form: TableForm, column: ColumnForm) -> str:
-        name = f"{self.table(form)}.{self.name(column.name)}"
-        return self._comment("COLUMN", name, column.comment)
 
     def refusals(self, changes: Changes, table: Table) -> Iterator[str]:
         old = changes.old
@@ -94,13 +79,7 @@ class DuckdbWriter(TableWriter):
             yield Step(f"{begin} RENAME TO {self.name(changes.new.name)}")
         for index in changes.indexes_added:
             yield Step(self.new_index(index, changes.new))
-        if changes.recommented:
-            yield Step(self._comment("TABLE", self.table(changes.new), changes.new.comment))
-        for column in (
-            *(each for each in changes.added if each.comment),
-            *(each.new for each in changes.changed if each.recommented),
-        ):
-            yield Step(self._column_comment(changes.new, column))
+        yield from self.comments(changes)
 
     def _index(self, name: str, form: TableForm) -> str:
         return f"{self.name(form.schema)}.{self.name(name)}" if form.schema else self.name(name)

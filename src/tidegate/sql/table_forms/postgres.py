@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 from tidegate.model.schema import ColumnInfo, Table
 from tidegate.sql.table_forms.changes import Changes, ColumnChange
-from tidegate.sql.table_forms.model import ColumnForm, Step, TableForm
-from tidegate.sql.table_forms.writer import TableWriter
+from tidegate.sql.table_forms.comments import CommentingWriter
+from tidegate.sql.table_forms.model import ColumnForm, Step
 
 _CAST = re.compile(r"""('(?:[^']|'')*')::["\w .,()\[\]]+""")
 _LOCKS = "No one reads or writes the table meanwhile"
 
 
-class PostgresWriter(TableWriter):
+class PostgresWriter(CommentingWriter):
     """`TableWriter` of PostgreSQL."""
 
     dialect = "postgres"
@@ -36,21 +36,6 @@ class PostgresWriter(TableWriter):
         # A quoted text takes the type of its column.
         return self.text("" if column.default is None else column.default.text)
 
-    def after_create(self, form: TableForm) -> Iterator[Step]:
-        yield from super().after_create(form)
-        if form.comment:
-            yield Step(self._comment("TABLE", self.table(form), form.comment))
-        for column in form.columns:
-            if column.comment:
-                yield Step(self._column_comment(form, column))
-
-    def _comment(self, kind: str, name: str, comment: str) -> str:
-        return f"COMMENT ON {kind} {name} IS {self.text(comment) if comment else 'NULL'}"
-
-    def _column_comment(self, form: TableForm, column: ColumnForm) -> str:
-        name = f"{self.table(form)}.{self.name(column.name)}"
-        return self._comment("COLUMN", name, column.comment)
-
     def steps(self, changes: Changes, table: Table) -> Iterator[Step]:
         old = self.table(changes.old)
         schema = f"{self.name(changes.old.schema)}." if changes.old.schema else ""
@@ -68,10 +53,7 @@ class PostgresWriter(TableWriter):
         for index in changes.indexes_added:
             text = self.new_index(index, changes.new)
             yield Step(text, ("Rows can be read and not changed while the index is built.",))
-        if changes.recommented:
-            yield Step(self._comment("TABLE", self.table(changes.new), changes.new.comment))
-        for column in _commented(changes):
-            yield Step(self._column_comment(changes.new, column))
+        yield from self.comments(changes)
 
     def _actions(self, changes: Changes, table: Table) -> Iterator[tuple[str, str]]:
         """The actions of one ALTER TABLE, each with its warning."""
@@ -117,12 +99,6 @@ class PostgresWriter(TableWriter):
             verb = "DROP" if column.nullable else "SET"
             warning = "" if column.nullable else f"{_LOCKS}, while all rows are checked."
             yield f"{begin} {verb} NOT NULL", warning
-
-
-def _commented(changes: Changes) -> Iterator[ColumnForm]:
-    """The columns whose comments are written."""
-    yield from (each for each in changes.added if each.comment)
-    yield from (each.new for each in changes.changed if each.recommented)
 
 
 WRITER = PostgresWriter()

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from products.console.browser.test_real_data import sign_in
 from products.console.support.chromium import NARROW, Window, violations
-from support.data_desk import PASSPHRASE, Desk, desk
+from support.data_desk import Desk, desk
 from support.eventually import wait_until
 
 MOST_NODES = 3_000
@@ -26,14 +27,8 @@ def place(tmp_path: Path) -> Iterator[Desk]:
         yield found
 
 
-def sign_in(window: Window, place: Desk) -> Page:
-    window.expected = ["401"]
-    page = window.tab(f"{place.address}/console#/data")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Passphrase").fill(PASSPHRASE)
-    page.keyboard.press("Enter")
-    expect(page.locator(".live.on")).to_be_visible()
-    page.evaluate("location.hash = '#/data'")
+def open_data(window: Window, place: Desk) -> Page:
+    page = sign_in(window, place)
     expect(page.locator(".tree-row").first).to_be_visible()
     return page
 
@@ -79,7 +74,7 @@ def saved_file(page: Page, kind: str) -> bytes:
 
 def test_a_schema_is_drawn_moved_kept_and_saved_by_keyboard(place: Desk, window: Window) -> None:
     change(place, "CREATE TABLE visits (id INTEGER PRIMARY KEY, customer_id INTEGER)")
-    page = sign_in(window, place)
+    page = open_data(window, place)
     open_diagram(page)
     before = places(page)
     assert {"orders", "customers", "visits", "ties"} <= set(before)
@@ -151,7 +146,7 @@ def test_many_tables_are_drawn_within_few_nodes(place: Desk, window: Window) -> 
             f"CREATE TABLE t_{number:03} (id INTEGER PRIMARY KEY, {', '.join(columns)})"
         )
     change(place, *statements)
-    page = sign_in(window, place)
+    page = open_data(window, place)
     page.set_viewport_size(NARROW)
     open_diagram(page)
     drawn(page)
@@ -170,7 +165,7 @@ def test_many_tables_are_drawn_within_few_nodes(place: Desk, window: Window) -> 
 
 def test_of_too_many_tables_a_person_chooses(place: Desk, window: Window) -> None:
     change(place, *(f"CREATE TABLE t_{n:03} (id INTEGER PRIMARY KEY)" for n in range(300)))
-    page = sign_in(window, place)
+    page = open_data(window, place)
     open_diagram(page)
     names = page.get_by_label("Search the names")
     names.fill("r")

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 import support.postgres_server as postgres_server
+from products.console.browser.test_real_data import sign_in
 from products.console.support.chromium import Window, violations
 from support.data_desk import PASSPHRASE, Desk, answer, desk
 from support.eventually import wait_until
@@ -26,13 +27,7 @@ def place(tmp_path: Path) -> Iterator[Desk]:
 
 
 def open_server(window: Window, place: Desk) -> Page:
-    window.expected = ["401"]
-    page = window.tab(f"{place.address}/console#/data")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Passphrase").fill(PASSPHRASE)
-    page.keyboard.press("Enter")
-    expect(page.locator(".live.on")).to_be_visible()
-    page.evaluate("location.hash = '#/data'")
+    page = sign_in(window, place)
     expect(page.locator(".tree-row").first).to_be_visible()
     page.get_by_role("button", name="New tab of another kind").press("Enter")
     page.get_by_label("Kind", exact=True).select_option("serverDashboard")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from products.console.browser.test_real_data import sign_in
 from products.console.support.chromium import Window, violations
-from support.data_desk import PASSPHRASE, Desk, desk
+from support.data_desk import Desk, desk
 
 INSERT = "INSERT INTO keyless (a, b) VALUES (7, 'typed');"
 
@@ -21,13 +22,8 @@ def place(tmp_path: Path) -> Iterator[Desk]:
 
 
 def open_terminal(window: Window, place: Desk) -> Page:
-    window.expected = ["401", "400"]
-    page = window.tab(f"{place.address}/console#/data")
-    page.get_by_label("Name").fill("ada")
-    page.get_by_label("Passphrase").fill(PASSPHRASE)
-    page.keyboard.press("Enter")
-    expect(page.locator(".live.on")).to_be_visible()
-    page.evaluate("location.hash = '#/data'")
+    page = sign_in(window, place)
+    window.expected += ["400"]
     expect(page.locator(".tree-row").first).to_be_visible()
     page.get_by_role("button", name="New tab of another kind").press("Enter")
     page.get_by_label("Kind", exact=True).select_option("terminal")
