@@ -129,9 +129,12 @@ async def _log_readiness(app: App) -> None:
     reported: dict[str, float] = {}
     while True:
         now = asyncio.get_running_loop().time()
-        if app.readiness.failures():
+        reasons = app.readiness.reasons()
+        if reasons:
             await app.readiness.tried()  # or what was tried once would fail for ever
-        failing = {**app.degraded(), **app.readiness.reasons()}
+            reasons = app.readiness.reasons()
+        reasons.pop("server", None)  # that it stops has a line of its own
+        failing = {**app.degraded(), **reasons}
         for part, reason in failing.items():
             if part not in reported:
                 logger.error("%s: fails: %s", part, reason)
