@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -32,6 +32,14 @@ Place = float | int | None
 
 MarkPlace = tuple[Place, Place, Place, Place, Place]
 """Where x begins and ends, where y begins and ends, and the color. What has no end has None."""
+
+
+class MarkValues(NamedTuple):
+    """A mark by the values of its channels: x, y, and color if there is one."""
+
+    x: Any
+    y: Any
+    color: Any = None
 
 
 class Chart(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from tidegate.charts.aggregates import aggregate
 from tidegate.charts.bins import Bins, bins_of
 from tidegate.charts.categories import Other, Weights, merge_rest, order_of
-from tidegate.charts.chart import Axis, Chart, MarkPlace, Place
+from tidegate.charts.chart import Axis, Chart, MarkPlace, MarkValues, Place
 from tidegate.charts.columns import ChartColumns, Part
 from tidegate.charts.notes import axis_title, misfit_notes, rest_note, unplaced_note
 from tidegate.charts.spec import Channel, ChartSpec
@@ -35,14 +35,6 @@ def compute_chart(
 ) -> Chart:
     """The chart of a result. Raises: TidegateError ARGUMENT_INVALID."""
     return _Computation(spec, ChartColumns(spec, columns, parts), most_marks).chart()
-
-
-class Mark(NamedTuple):
-    """A mark by the values of its channels: x, y, and color if there is one."""
-
-    x: Any
-    y: Any
-    color: Any = None
 
 
 class _Computation:
@@ -98,7 +90,7 @@ class _Computation:
             self._notes.append(rest_note(left, len(marks), aggregated=spec.is_aggregated))
         readers = [_Reader(each, orders.get(each.name), self._bins) for each in spec.channels]
         places: list[list[Place]] = []
-        kept: list[Mark] = []
+        kept: list[MarkValues] = []
         for mark in marks:
             place: list[Place] = []
             for reader, value in zip(readers, mark, strict=False):
@@ -117,7 +109,7 @@ class _Computation:
         self,
         readers: Sequence[_Reader],
         orders: dict[str, list[Any]],
-        kept: Sequence[Mark],
+        kept: Sequence[MarkValues],
         places: Sequence[Sequence[Place]],
     ) -> Chart:
         spec = self._spec
@@ -164,10 +156,10 @@ class _Computation:
                 return False
         return True
 
-    def _each_row(self) -> list[Mark]:
-        return [Mark(*values) for values in zip(*self._shown.values(), strict=True)]
+    def _each_row(self) -> list[MarkValues]:
+        return [MarkValues(*values) for values in zip(*self._shown.values(), strict=True)]
 
-    def _group(self) -> list[Mark]:
+    def _group(self) -> list[MarkValues]:
         spec = self._spec
         index: dict[tuple[Any, ...], int] = {}
         if self._shown:
@@ -182,7 +174,7 @@ class _Computation:
             if channel.aggregate is not None:
                 found[channel.name] = self._measured(channel, places, len(index))
         return [
-            Mark(*values)
+            MarkValues(*values)
             for values in zip(*[found[each.name] for each in spec.channels], strict=True)
         ]
 
@@ -198,7 +190,7 @@ class _Computation:
         op = channel.aggregate or "count"
         return [aggregate(op, values) for values in buckets]
 
-    def _filled(self, marks: list[Mark]) -> list[Mark]:
+    def _filled(self, marks: list[MarkValues]) -> list[MarkValues]:
         """Stacked areas with 0 where a color has no value, so that those above it do not sink."""
         value_axis = self._spec.value_axis
         along = "y" if value_axis == "x" else "x"
@@ -208,7 +200,7 @@ class _Computation:
             for color in colors:
                 if (place, color) not in there and len(marks) <= self._most:
                     x, y = (0, place) if value_axis == "x" else (place, 0)
-                    marks.append(Mark(x, y, color))
+                    marks.append(MarkValues(x, y, color))
         return marks
 
     # Too many

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidegate.charts.bins import EXACT
 from tidegate.charts.categories import Other
+from tidegate.charts.chart import MarkValues, Place
 from tidegate.charts.spec import ChartSpec
 from tidegate.charts.values import in_order, place_of
 
-if TYPE_CHECKING:
-    from tidegate.charts.chart import Place
-    from tidegate.charts.marks import Mark
 
-
-def stack_marks(spec: ChartSpec, marks: Sequence[Mark], places: Sequence[list[Place]]) -> None:
+def stack_marks(
+    spec: ChartSpec, marks: Sequence[MarkValues], places: Sequence[list[Place]]
+) -> None:
     """Set the begin and the end of each mark on the axis of values: what is positive from 0 on,
     what is negative to the other side. As in Vega, the first color is at the top or at the left."""
     axis = spec.value_axis or "y"
@@ -34,7 +33,7 @@ def stack_marks(spec: ChartSpec, marks: Sequence[Mark], places: Sequence[list[Pl
             places[number][at], places[number][at + 1] = place_of(begin), place_of(end)
 
 
-def _ranks(marks: Sequence[Mark], *, upward: bool) -> dict[Any, int]:
+def _ranks(marks: Sequence[MarkValues], *, upward: bool) -> dict[Any, int]:
     """The colors from 0 on, with `other` as the last of them."""
     colors = list(dict.fromkeys([mark.color for mark in marks]))
     others = [each for each in colors if isinstance(each, Other)]
