@@ -18,7 +18,6 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from tidegate.audit.activity_lines import Ending, ending_of
-from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
 
 MOST_SOURCES = 64
@@ -32,6 +31,13 @@ _DAY_MINUTES = 10
 
 Counting = Literal["ok"] | Ending
 Span = Literal["hour", "day"]
+
+
+def outcome_of(event: Event) -> Counting:
+    """How a call ended, of which this is recorded."""
+    if event.phase == "outcome" and not event.code:
+        return "ok"
+    return ending_of(event.phase, event.code, event.verdict, event.approval)
 
 
 def bin_of(elapsed_ms: float) -> int:
@@ -115,13 +121,11 @@ class CallFigures:
 
     def observe(self, event: Event) -> None:
         """Count a call that has ended; on the path of every call."""
-        if event.request in UNLISTED:
-            return
-        if event.phase == "outcome" and not event.code:
+        outcome = outcome_of(event)
+        if outcome == "ok":
             self.count(event.source, event.elapsed_ms)
-            return
-        ending = ending_of(event.phase, event.code, event.verdict, event.approval)
-        self.count_failure(event.source, ending)
+        else:
+            self.count_failure(event.source, outcome)
 
     def count(self, source: str, elapsed_ms: float | None) -> None:
         """Count a call that was answered."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, cast
 
+from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError
@@ -59,8 +60,7 @@ async def record_outcome(ctx: CallContext) -> None:
     payload = ctx.payload
     elapsed_ms = payload.elapsed_ms if isinstance(payload, Page) else ctx.elapsed_ms
     event = _event(ctx, "outcome", elapsed_ms, payload)
-    for observe in ctx.services.observers:
-        observe(event)
+    _show(ctx, event)
     transaction = ctx.transaction
     if ctx.is_held_back and transaction is not None:
         entry = _history_entry(ctx, event.rows or 0, event.elapsed_ms or 0.0)
@@ -89,6 +89,14 @@ async def record_outcome(ctx: CallContext) -> None:
             raise _unrecorded("The call ran", error) from error
 
 
+def _show(ctx: CallContext, event: Event) -> None:
+    """Have the observers take note of how a call ended, unless it is a part of another one."""
+    observers = ctx.services.observers
+    if observers and event.request not in UNLISTED:
+        for observe in observers:
+            observe(event)
+
+
 def kept_with(ctx: CallContext) -> tuple[str, str]:
     """Why the rows of a change in a transaction cannot be put back, and why they must be; empty if
     they can, and need not."""
@@ -108,8 +116,7 @@ def record_failure(ctx: CallContext, error: TidegateError) -> None:
     if error.code is Code.AUDIT_OUTCOME:
         return  # its event follows when the log can be written
     event = _event(ctx, "outcome" if ran else "refusal", ctx.elapsed_ms, error=error)
-    for observe in ctx.services.observers:
-        observe(event)
+    _show(ctx, event)
     audit = ctx.services.audit
     changes = ran and ctx.may_change
     try:

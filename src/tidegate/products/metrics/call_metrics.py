@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from tidegate.audit.activity_lines import ending_of
-from tidegate.audit.activity_reading import UNLISTED
 from tidegate.audit.event import Event
+from tidegate.gateway.call_figures import outcome_of
 
 MOST_SOURCES = 64
 MOST_TOOLS = 256
@@ -22,7 +21,6 @@ MOST_SERIES = 4_096
 """By surface, tool, ending and code; beyond that the tool is `OTHER`."""
 OTHER = "other"
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
-_ANSWERED = "ok"
 
 
 class _SourceMetrics(NamedTuple):
@@ -69,12 +67,7 @@ class CallMetrics:
 
     def observe(self, event: Event) -> None:
         """Count a call that has ended (`gateway.GatewayOptions.observers`)."""
-        if event.request in UNLISTED:
-            return
-        code = event.code
-        outcome = _ANSWERED
-        if code or event.phase != "outcome":
-            outcome = ending_of(event.phase, code, event.verdict, event.approval)
+        code, outcome = event.code, outcome_of(event)
         key = event.surface, event.tool, outcome, code
         calls = self._calls_kept.get(key) or self._count_tool(key)
         calls.inc()
