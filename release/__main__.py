@@ -11,7 +11,7 @@ from pathlib import Path
 
 from release import Refusal
 from release.building import build_all, read_commit, run
-from release.contents import check_packages
+from release.contents import check_packages, check_texts
 from release.versions import read_version
 
 ROOT = Path(__file__).parents[1]
@@ -43,6 +43,7 @@ def release(repository: Path, folder: Path) -> list[Path]:
     if folder.exists() and any(folder.iterdir()):
         raise Refusal(f"{folder} is not empty: name another folder, or empty it.")
     commit = read_commit(repository)
+    check_texts(run(["git", "ls-tree", "--name-only", commit.name], repository, 0o022).split())
     with tempfile.TemporaryDirectory(prefix="release-") as place:
         first, second = (
             build_all(repository, commit, Path(place) / name, umask)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tarfile
 import zipfile
+from collections.abc import Collection
 from io import BytesIO
 from pathlib import Path
 
@@ -12,6 +13,14 @@ from release import Refusal
 JAR = "tidegate/products/jdbc/engine/jvm/worker.jar"
 MAIN_CLASS = "tidegate/Main.class"
 TEXTS = ("LICENSE", "NOTICE")
+
+
+def check_texts(names: Collection[str]) -> None:
+    """Raises: Refusal if a commit with these files has no license or no notice, before it is built;
+    `check_packages` says whether the packages have them."""
+    for text in TEXTS:
+        if text not in names:
+            raise Refusal(f"{text} is missing in the commit.")
 
 
 def check_packages(folder: Path, version: str) -> None:

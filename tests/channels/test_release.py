@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from release import Refusal
+from release.contents import check_packages, read_wheel
 
 from support.release_repository import (
     JAR,
@@ -81,6 +84,23 @@ def test_without_the_license_or_the_notice_there_is_none(
     done = release(changed, tmp_path / "dist")
     assert done.returncode == 1
     assert missing in done.stderr and not (tmp_path / "dist").exists()
+
+
+@pytest.mark.parametrize("missing", ["LICENSE", "NOTICE"])
+def test_packages_without_the_license_or_the_notice_are_refused(
+    released: Path, tmp_path: Path, missing: str
+) -> None:
+    for path in released.glob("tidegate-*"):
+        shutil.copy(path, tmp_path)
+    check_packages(tmp_path, __version__)
+    (wheel,) = tmp_path.glob("*.whl")
+    files = read_wheel(wheel)
+    with zipfile.ZipFile(wheel, "w") as packed:
+        for name, content in files.items():
+            if not name.endswith(f"/licenses/{missing}"):
+                packed.writestr(name, content)
+    with pytest.raises(Refusal, match=f"{missing} is missing or empty"):
+        check_packages(tmp_path, __version__)
 
 
 def test_with_two_versions_there_is_none(changed: Path, tmp_path: Path) -> None:
