@@ -23,7 +23,8 @@ WHOLE = {
         "products/cloud/contract/test_random_queries.py",
         "products/datalog/contract/test_planner_against_facts.py",
         "products/datalog/contract/test_rules_and_scopes.py", "products/mysql/security",
-        "read_only_fuzz", "security/judge/test_judge_against_servers.py",
+        "properties/sql/test_judge_bounds.py", "read_only_fuzz",
+        "security/authz/test_repeated_matrix.py", "security/judge/test_judge_against_servers.py",
         "security/masking/test_shadowing_macros.py",
     ),
     "every form of one thing on engines, of which other files of the contract take one": (
@@ -56,12 +57,9 @@ WHOLE = {
         "products/jdbc/unit/test_java_and_scala.py",
     ),
     "a page in a browser; the inbox and the demo are driven in the quick tier": tuple(
-        f"products/console/browser/test_{name}.py"
-        for name in (
-            "access", "activity", "data", "data_grid", "hostile_names", "looks", "now",
-            "query_editor", "query_runs", "real_console", "real_data", "real_query",
-            "saved_queries", "signing_in", "sources", "table_form",
-        )
+        path.relative_to(TESTS).as_posix()
+        for path in sorted((TESTS / "products/console/browser").glob("test_*.py"))
+        if path.stem not in ("test_demo", "test_inbox", "test_page_sources")
     ),
     "commands and servers that are started again for each case": (
         "cli/test_bridge.py", "cli/test_bridge_recovery.py", "cli/test_demo.py",
@@ -79,7 +77,7 @@ WHOLE = {
 """Folders and files of `tests`, by why the quick tier goes without them."""
 
 ENGINES = (
-    "contract/engines", "contract/search", "contract/surfaces", "contract/undo",
+    "contract/engines", "contract/rows", "contract/search", "contract/surfaces", "contract/undo",
     "products/console/contract", "products/workbench", "security/attacks", "security/authz",
     "security/masking",
 )  # fmt: skip
