@@ -1,7 +1,7 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
 The areas of access are in `access.py`, those of what people supervise in `supervision.py`, and
-saved queries in `saved_queries.py`.
+saved queries in `saved_queries.py` and what ships the record in `shipping.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
@@ -31,6 +31,7 @@ from tidegate.store.records import (
     WindowEntry,
 )
 from tidegate.store.saved_queries import SavedQueryStore
+from tidegate.store.shipping import ShippingStore
 from tidegate.store.supervision import ApprovalStore, ChangeStore, TaskStore, WebhookStore
 
 MAX_AGE_S = 0.25
@@ -302,6 +303,8 @@ class State(Protocol):
     def pairings(self) -> PairingStore: ...
     @property
     def questions(self) -> QuestionStore: ...
+    @property
+    def shipping(self) -> ShippingStore: ...
     @property
     def shared(self) -> SharedStore: ...
 

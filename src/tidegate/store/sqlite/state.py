@@ -15,6 +15,7 @@ from tidegate.store.sqlite.questions import SqliteQuestionStore
 from tidegate.store.sqlite.rights import RightsConnection
 from tidegate.store.sqlite.saved_queries import SqliteSavedQueryStore
 from tidegate.store.sqlite.shared import SqliteSharedStore
+from tidegate.store.sqlite.shipping import SqliteShippingStore
 from tidegate.store.sqlite.sources import SqliteSourceStore
 from tidegate.store.sqlite.staged_edits import SqliteStagedEditStore
 from tidegate.store.sqlite.tasks import SqliteTaskStore
@@ -28,7 +29,7 @@ class SqliteState:
 
     Three connections: rights, which must not wait for others; what people ask and answer, synced
     like rights; and what may lose its last moments in a power cut, which is history, the last use
-    of a token, used nonces and failures.
+    of a token, used nonces and failures, and how far the record is shipped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -53,6 +54,7 @@ class SqliteState:
         self.staged_edits = SqliteStagedEditStore(self._requests)
         self.pairings = SqlitePairingStore(self._requests)
         self.questions = SqliteQuestionStore(self._requests, self._usage)
+        self.shipping = SqliteShippingStore(self._usage)
         self.shared = SqliteSharedStore(self._usage)
 
     def try_writing(self) -> None:
