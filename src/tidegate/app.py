@@ -20,6 +20,7 @@ from tidegate.audit.event import Event
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
+from tidegate.audit.shipped import ShippedSegments
 from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
@@ -68,6 +69,7 @@ from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
+from tidegate.service import Service
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
@@ -99,7 +101,10 @@ class App:
         self.state = SqliteState(directory / "state.db")
         self.history = History(self.state.history)
         self.audit = AuditLog(
-            directory / "audit", settings=config.audit, keys=directory / "audit-key"
+            directory / "audit",
+            settings=config.audit,
+            keys=directory / "audit-key",
+            is_shipped=ShippedSegments(self.state.shipping, directory / "audit").have,
         )
         self.server_audit = ServerAudit(
             self.audit,
@@ -197,6 +202,8 @@ class App:
             [self.figures.observe] if config.console.enabled else []
         )
         """Are given what is recorded of each call that has ended; see `gateway.GatewayOptions`."""
+        self.services: list[Service] = []
+        """What runs beside the edges of this process (`Product.service`)."""
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
@@ -332,7 +339,7 @@ class App:
         failing: dict[str, TidegateError] = {}
         if self.audit.failing:
             failing["audit"] = TidegateError(
-                Code.AUDIT_UNAVAILABLE, "the audit log cannot be written"
+                Code.AUDIT_UNAVAILABLE, self.audit.withheld or "the audit log cannot be written"
             )
         try:
             self.tokens.generation()
@@ -342,9 +349,16 @@ class App:
             failing["descriptors"] = TidegateError(Code.SERVER_EXHAUSTED, exhausted)
         return failing
 
+    def problems(self) -> dict[str, str]:
+        """What fails of the record and of the services although calls go on, with the reason."""
+        problems = dict(self.audit.problems)
+        for service in self.services:
+            problems |= service.problems()
+        return problems
+
     def degraded(self) -> Mapping[str, str]:
         """What does not work now although this server can do its work, with the reason."""
-        problems = dict(self.audit.problems)
+        problems = self.problems()
         with suppress(TidegateError):  # `readiness` says that the state cannot be read
             for source in self.connections.sources():
                 if problem := problem_of(source):

@@ -205,8 +205,9 @@ class Product(NamedTuple):
     `command_hooks`: the place of a `cli.hooks.CommandHooks`. `settings_format`: the place of a
     `config.loading.SettingsFormat`, of settings that are written for another program. `listener`:
     the place of a function that gives a `serve.edges.Listener` where the product's settings ask
-    for one, which is called if these are given. `pages`: the place of a function that gives the
-    pages of people on the HTTP server (`serve.edges.Pages`).
+    for one, which is called if these are given. `service`: the place of a function that gives of an
+    `App` a `service.Service` in the same way. `pages`: the place of a function that gives the pages
+    of people on the HTTP server (`serve.edges.Pages`).
     """
 
     name: str
@@ -223,6 +224,7 @@ class Product(NamedTuple):
     command_hooks: str = ""
     settings_format: str = ""
     listener: str = ""
+    service: str = ""
     pages: str = ""
 
 

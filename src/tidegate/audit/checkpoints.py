@@ -93,7 +93,14 @@ _DAY_S = 86_400.0
 class Checkpointer:
     """Signs the checkpoints of one writer and removes expired segments."""
 
-    def __init__(self, keys: Keys, latest: LatestCheckpoint, settings: AuditSettings) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        latest: LatestCheckpoint,
+        settings: AuditSettings,
+        is_shipped: Callable[[str, int], bool],
+    ) -> None:
+        self._is_shipped = is_shipped
         self._keys = keys
         self._latest = latest
         self._settings = settings
@@ -163,7 +170,8 @@ class Checkpointer:
 
     @contextmanager
     def expired(self, own: Path, now: float) -> Generator[list[Path]]:
-        """The expired segments, oldest first: every line is old, and no process writes to them.
+        """The expired segments, oldest first: every line is old and shipped, and no process writes
+        to them.
 
         They are removed at the end of the context. A checkpoint that is signed within it already
         states their removal. Raises: OSError.
@@ -188,6 +196,8 @@ class Checkpointer:
         for path in segments(own.parent):
             tail = tail_of(path) if path != own else None
             if tail is None or tail.at is None or tail.at > now - keep_days * _DAY_S:
+                break
+            if not self._is_shipped(path.name, tail.size):
                 break
             descriptor = lock_for_append(path)
             if descriptor is None:

@@ -42,6 +42,7 @@ LONGEST_RECOVER_S = 300.0
 time, up to the longest."""
 EXPIRE_S = 3_600.0
 """The interval at which expired segments are removed."""
+_READS = frozenset({"", "read"})
 MAX_DEFERRED = 1_000
 """The number of events kept in memory while the log cannot be written."""
 
@@ -60,8 +61,12 @@ class AuditLog:
         *,
         settings: AuditSettings | None = None,
         keys: Path | None = None,
+        is_shipped: Callable[[str, int], bool] = lambda segment, size: True,
     ) -> None:
         """Open the log, continue a chain and record that.
+
+        `is_shipped` says of a segment of so many bytes whether all of it is where it is to be, so
+        that it may be removed when it has expired.
 
         If the disk cannot be written, the log opens and its methods raise: it must be possible to
         revoke access without a record.
@@ -77,6 +82,9 @@ class AuditLog:
         self._problems: dict[str, str] = {}
         self._deferred: list[tuple[Event, float]] = []
         self._missed_since = 0.0
+        self.withheld = ""
+        """Why calls are not to go on although the log can be written; empty: they are. Set by what
+        ships the record. `audit.failure_mode` decides which calls that is about."""
         self._header: SegmentHeader | None = None
         self._lost_until = self._offset = 0
         self._retry_at = 0.0
@@ -89,7 +97,7 @@ class AuditLog:
             signing = Keys(keys)
             signing.prepare()
             self._latest = LatestCheckpoint(keys, expand(anchor) if anchor else None)
-            self._checkpointer = Checkpointer(signing, self._latest, self._settings)
+            self._checkpointer = Checkpointer(signing, self._latest, self._settings, is_shipped)
         failure = ""
         try:
             lock = self._acquire(fresh=False)
@@ -128,8 +136,12 @@ class AuditLog:
 
     @property
     def failing(self) -> bool:
-        """Whether the last line could not be written."""
-        return self._writer.failing or self._sync.failure is not None
+        """Whether the last line could not be written, or calls are withheld."""
+        return (
+            self._writer.failing
+            or self._sync.failure is not None
+            or (self.withheld != "" and not self.tolerates(changes=True))
+        )
 
     def append(self, event: Event, *, awaited: bool = False) -> int:
         """Record an event and return its number, for `durable`; `awaited` says that this follows.
@@ -138,6 +150,8 @@ class AuditLog:
         It survives a power failure once it is synced, about half a second later.
         Raises: TidegateError AUDIT_UNAVAILABLE; then the event is not in the chain.
         """
+        if self.withheld and event.phase == "intent":
+            self._check_withheld(changes=event.effect not in _READS)
         with self._lock:
             self._prepare()
             return self._write(encode(event, self._writer.seq + 1, self._clock()), awaited=awaited)
@@ -221,6 +235,12 @@ class AuditLog:
         if self._sync.failure is None and self._checkpointer is not None:
             self._checkpoint(self._checkpointer, within_s=None)
         self._writer.close()
+
+    def _check_withheld(self, *, changes: bool) -> None:
+        """Raises: TidegateError AUDIT_UNAVAILABLE for a call that is not to run; what has run is
+        recorded in any case."""
+        if not self.tolerates(changes=changes):
+            raise unavailable(self.withheld)
 
     # The methods below are called with the lock held, or before the log is shared.
 

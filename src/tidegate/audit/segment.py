@@ -68,7 +68,12 @@ def unexpected_files(directory: Path) -> list[Path]:
 
 
 def _named(directory: Path) -> list[Path]:
-    return [path for path in directory.iterdir() if _NAME.fullmatch(path.name)]
+    return [path for path in directory.iterdir() if is_segment(path.name)]
+
+
+def is_segment(name: str) -> bool:
+    """Whether this is the name of a segment."""
+    return _NAME.fullmatch(name) is not None
 
 
 def is_file(path: Path) -> bool:

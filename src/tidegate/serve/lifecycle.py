@@ -21,7 +21,9 @@ from tidegate.app import App
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.identity.revocation import RevocationWatcher
+from tidegate.product import found_already, load
 from tidegate.serve.running_servers import RunningServers
+from tidegate.service import Service
 from tidegate.system.processes import forget_notices, on_notice
 
 logger = logging.getLogger("tidegate.serve")
@@ -91,6 +93,9 @@ async def serve(
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
         tasks.append(_task(app.webhook.run()))
+        app.services += _services_of(app)
+        for service in app.services:
+            service.start()
         surfaces = tuple(app.config.surfaces) or ("core",)
         servers = RunningServers(app.directory)
         names = [edge.name for edge in edges]
@@ -106,8 +111,19 @@ async def serve(
                 task.cancel()
             if recorded:
                 app.server_audit.record_stop()
+            await asyncio.gather(*(asyncio.to_thread(each.stop) for each in app.services))
             await app.close()
             entered.close()
+
+
+def _services_of(app: App) -> list[Service]:
+    """What the settings have the server run beside its edges. Raises: TidegateError."""
+    makers: list[Callable[[App], Service | None]] = [
+        load(each.service)
+        for each in found_already()
+        if each.service and each.settings.keys() & app.config.sections.keys()
+    ]
+    return [service for make in makers if (service := make(app)) is not None]
 
 
 async def _run_edge(app: App, edge: Edge, shutdown: Shutdown) -> None:

@@ -43,7 +43,7 @@ def status_of(app: App) -> dict[str, Any]:
     return {
         "sources": sources,
         "source_count": count,
-        "failing": {**app.audit.problems, **app.readiness.reasons()},
+        "failing": {**app.problems(), **app.readiness.reasons()},
         "console": app.console_address,
         "webhook": msgspec.to_builtins(app.webhook.health),
     }

@@ -376,6 +376,35 @@ def test_segments_that_were_kept_long_enough_are_removed_and_nothing_is_missed(t
     assert [fault.segment for fault in check(tmp_path).faults] == [names[0]]
 
 
+def test_an_expired_segment_stays_until_it_is_shipped_whole(tmp_path):
+    day = 86_400.0
+    now = [1_000 * day]
+    has = {}
+    settings = AuditSettings(segment_age_s=day, keep_days=1)
+
+    def session():
+        log = AuditLog(
+            *(tmp_path / "audit", lambda: now[0]),
+            keys=tmp_path / "keys",
+            settings=settings,
+            is_shipped=lambda segment, size: has.get(segment, 0) >= size,
+        )
+        log.append(event())
+        log._maintain(log._sync)
+        log.close()
+        now[0] += day
+
+    for _ in range(5):
+        session()
+    names = sorted(path.name for path in (tmp_path / "audit").iterdir())
+    assert names[0] == "000001.jsonl"
+    has["000001.jsonl"] = (tmp_path / "audit" / "000001.jsonl").stat().st_size
+    has["000002.jsonl"] = (tmp_path / "audit" / "000002.jsonl").stat().st_size - 1
+    session()
+    assert sorted(path.name for path in (tmp_path / "audit").iterdir())[0] == "000002.jsonl"
+    assert check(tmp_path).faults == ()
+
+
 def test_a_checkpoint_that_cannot_be_kept_is_put_on_record(tmp_path):
     log = AuditLog(
         tmp_path / "audit",

@@ -64,11 +64,23 @@ class Gauges(Collector):
     def collect(self) -> Iterator[Family]:
         """What was taken, and what the state says now."""
         yield from self._taken
+        yield from _of_services(self._app)
         try:
             waiting = sum(each.state == "pending" for each in self._app.approvals.open())
         except TidegateError:
             return  # `tidegate_failing` says so
         yield _gauge("tidegate_approvals_waiting", "Calls that wait for a person.", waiting)
+
+
+def _of_services(app: App) -> Iterable[Family]:
+    families: dict[str, GaugeMetricFamily] = {}
+    for service in app.services:
+        for name, about, value, labels in service.figures():
+            family = families.setdefault(
+                name, GaugeMetricFamily(name, about, labels=sorted(labels))
+            )
+            family.add_metric([labels[each] for each in sorted(labels)], value)
+    return families.values()
 
 
 def _of_sources(app: App) -> Iterator[Family]:
