@@ -16,7 +16,8 @@ TESTS = Path(__file__).parent
 WHOLE = {
     "processes that are killed, connections that are cut, disks that are full": (
         "faults", "products/datalog/contract/test_faults.py", "products/duckdb/faults",
-        "products/jdbc/faults", "products/mysql/faults", "wire/test_long_work_killed.py",
+        "products/jdbc/faults", "products/mysql/faults", "products/shipping/faults",
+        "wire/test_long_work_killed.py",
     ),
     "a search through many generated statements": (
         "fuzz", "hidden_data", "properties/sql/test_judge_mutations.py",

@@ -12,6 +12,7 @@ command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
 command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
 command -v chromium > /dev/null || missing+=(chromium)
 command -v strace > /dev/null || missing+=(strace)
+PATH="$PATH:/usr/sbin" command -v rsyslogd > /dev/null || missing+=(rsyslog rsyslog-openssl)
 command -v javac > /dev/null || missing+=(default-jdk-headless)
 for server in docker-registry etcd prometheus; do
     command -v "$server" > /dev/null || missing+=("${server/%etcd/etcd-server}")
@@ -43,7 +44,7 @@ if [ "$(id -u)" = 0 ] && command -v apt-get > /dev/null; then
     if apt-get update -qq && apt-get install -qq --no-install-recommends "${missing[@]}" > /dev/null
     then
         for unit in openssh-server:ssh docker-registry:docker-registry etcd-server:etcd \
-            prometheus:prometheus nginx:nginx haproxy:haproxy caddy:caddy; do
+            prometheus:prometheus nginx:nginx haproxy:haproxy caddy:caddy rsyslog:rsyslog; do
             if [[ " ${missing[*]} " = *" ${unit%:*} "* ]] && command -v systemctl > /dev/null; then
                 systemctl disable -q "${unit#*:}" 2> /dev/null || true
             fi

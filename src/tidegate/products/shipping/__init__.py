@@ -1,0 +1,1 @@
+"""Ships the record to other systems."""

@@ -1,0 +1,71 @@
+"""Makes of the lines of a segment the events that destinations send."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+import msgspec
+
+from tidegate.products.shipping.calls import call_event
+from tidegate.products.shipping.ocsf import (
+    HIGH,
+    OTHER,
+    Line,
+    OcsfEvent,
+    decode,
+    encode,
+    lifecycle,
+)
+from tidegate.products.shipping.server_events import control_event, server_event
+
+
+class Shipped(NamedTuple):
+    """An event as destinations send it: its id, when it happened in Unix nanoseconds, its name,
+    how severe it is (OCSF), and itself as one line of JSON."""
+
+    uid: str
+    time_ns: int
+    name: str
+    severity: int
+    body: bytes
+
+
+_CALLS = frozenset({"intent", "outcome", "refusal"})
+
+
+def make_events(gate: str, segment: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Shipped]:
+    """The event of each line, which is given with its number. Every line has one."""
+    prefix = f"{gate}/{segment.partition('.')[0]}/"
+    for number, text in lines:
+        uid = f"{prefix}{number}"
+        try:
+            line = decode(text)
+            if line.phase in _CALLS:
+                event = call_event(line, uid)
+            elif line.phase == "event":
+                event = server_event(line, uid)
+            else:
+                event = control_event(line, uid, text)
+        except (msgspec.MsgspecError, ValueError, OverflowError):
+            event = _unreadable(text, uid, number)
+        yield Shipped(
+            uid,
+            event.time * 1_000_000,
+            event.metadata.event_code,
+            event.severity_id,
+            encode(event),
+        )
+
+
+def _unreadable(text: bytes, uid: str, number: int) -> OcsfEvent:
+    """What is sent in place of a line that is not as the gate writes them."""
+    now = time.time()
+    line = Line(number, datetime.fromtimestamp(now).astimezone().isoformat(), "unreadable")
+    return lifecycle(
+        line, uid, "record.unreadable", OTHER, severity=HIGH,
+        message="A line of the record is not as the gate writes them.",
+        unmapped={"line": text[:4_096].decode("utf-8", "replace")},
+    )  # fmt: skip

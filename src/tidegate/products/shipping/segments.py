@@ -1,0 +1,163 @@
+"""Reads the segments of the record from where a destination has them, as the writer goes on.
+
+A line counts once it is whole and on the disk: what a receiver has must not vanish from the record
+in a power cut. A segment whose last line names the next one gets no further lines, and is not read
+again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tidegate.audit import chain
+from tidegate.audit.segment import is_segment, number_of, time_of
+from tidegate.store.shipping import Position
+from tidegate.system.descriptors import read_at, sync_content
+from tidegate.system.private_files import open_existing
+
+MOST_BYTES = 1_048_576
+"""Of a batch, unless one line is longer."""
+_LONGEST_LINE = 1_048_576
+_CONTINUED = b'"phase":"continued"'
+START = Position(0, 0)
+
+
+class Batch(NamedTuple):
+    """Lines that follow each other in a segment, each with its number, and the position of the
+    destination that has them."""
+
+    segment: str
+    lines: list[tuple[int, bytes]]
+    position: Position
+    size: int
+
+
+class Lag(NamedTuple):
+    """What a destination lacks: how many bytes, and since when the oldest of them are there."""
+
+    size: int
+    since: float | None
+
+    def age(self) -> float:
+        """In seconds; 0 if nothing is missing."""
+        return 0.0 if self.since is None else max(0.0, time.time() - self.since)
+
+
+class SegmentReader:
+    """Reads what lies beyond positions, the oldest segment first."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def read(
+        self, positions: Mapping[str, Position], most_bytes: int = MOST_BYTES
+    ) -> Iterator[Batch]:
+        """All of the oldest segment, then of the next. Raises: OSError."""
+        for path, position in self._incomplete(positions):
+            while batch := _read(path, position, most_bytes):
+                yield batch
+                position = batch.position
+                if position.complete or batch.size < most_bytes // 2:
+                    break
+
+    def lag(self, positions: Mapping[str, Position]) -> Lag:
+        """What is beyond the positions. Raises: OSError."""
+        size, since = 0, None
+        for path, position in self._incomplete(positions):
+            with suppress(FileNotFoundError):
+                missing = path.stat().st_size - position.offset
+                if missing > 0:
+                    size += missing
+                    at = _time_at(path, position.offset)
+                    since = at if since is None or (at is not None and at < since) else since
+        return Lag(size, since)
+
+    def removed(self, known: Collection[str]) -> set[str]:
+        """Those of the known segments that are not there any more. Raises: OSError."""
+        return set(known) - set(self._names())
+
+    def check(self, positions: Mapping[str, Position]) -> dict[str, Position]:
+        """The positions without those of segments that are not what they were, as after a power cut
+        on a disk that reported a write as done before it was: these are sent again from their
+        beginning. Raises: OSError."""
+        found = dict(positions)
+        for name, position in positions.items():
+            if position.offset and not _is_at(self._directory / name, position):
+                del found[name]
+        return found
+
+    def _incomplete(self, positions: Mapping[str, Position]) -> list[tuple[Path, Position]]:
+        """The segments of which there may be more, the oldest first. There may be thousands of
+        others, which are not opened. Raises: OSError."""
+        found = [
+            (self._directory / name, position)
+            for name in self._names()
+            if not (position := positions.get(name, START)).complete and is_segment(name)
+        ]
+        return sorted(found, key=lambda each: number_of(each[0]))
+
+    def _names(self) -> list[str]:
+        return os.listdir(self._directory)  # noqa: PTH208 - paths of thousands would take longer
+
+
+def _read(path: Path, position: Position, most_bytes: int) -> Batch | None:
+    try:
+        descriptor = open_existing(path)
+    except OSError:  # it was removed, or is none of ours
+        return None
+    try:
+        if os.fstat(descriptor).st_size <= position.offset:
+            return None
+        text = read_at(descriptor, most_bytes, position.offset)
+        end = text.rfind(b"\n")
+        if end < 0:
+            if len(text) < most_bytes:
+                return None
+            text = read_at(descriptor, most_bytes + _LONGEST_LINE, position.offset)
+            end = text.find(b"\n")
+            if end < 0:
+                return None
+        sync_content(descriptor)
+    finally:
+        os.close(descriptor)
+    lines: list[tuple[int, bytes]] = []
+    number = position.number
+    for line in text[:end].split(b"\n"):
+        found = chain.sequence(line)
+        number = number + 1 if found is None else found
+        lines.append((number, line))
+    complete = _CONTINUED in lines[-1][1][:128]
+    size = end + 1
+    return Batch(path.name, lines, Position(position.offset + size, number, complete), size)
+
+
+def _is_at(path: Path, position: Position) -> bool:
+    """Whether the line of that number ends at the position."""
+    try:
+        descriptor = open_existing(path)
+    except OSError:
+        return True
+    try:
+        begin = max(0, position.offset - 262_144)
+        window = read_at(descriptor, position.offset - begin, begin)
+    finally:
+        os.close(descriptor)
+    if len(window) != position.offset - begin or not window.endswith(b"\n"):
+        return False
+    number = chain.sequence(window[:-1].rpartition(b"\n")[2])
+    return number is None or number == position.number
+
+
+def _time_at(path: Path, offset: int) -> float | None:
+    with suppress(OSError):
+        descriptor = open_existing(path)
+        try:
+            return time_of(read_at(descriptor, 128, offset))
+        finally:
+            os.close(descriptor)
+    return None
