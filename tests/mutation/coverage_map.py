@@ -171,11 +171,12 @@ class Recording:
         return lines is None or not lines.isdisjoint(self.executed(mutant.path).get("", ()))
 
     def covering(self, mutant: Mutant) -> set[str]:
+        """The tests that execute a line of it. Where imports alone do, all that execute its
+        module, since what it made then is used by them."""
         lines = self.lines_of(mutant)
         executed = self.executed(mutant.path)
-        if lines is None:
-            return {test for test in executed if test}
-        return {test for test, those in executed.items() if test and those & lines}
+        found = {test for test, those in executed.items() if lines is None or those & lines}
+        return {test for test in executed if test} if found == {""} else found - {""}
 
 
 class Covering(NamedTuple):
@@ -225,7 +226,8 @@ class CoverageMap:
         """The quick tests that execute the mutant. What a module holds is executed by its import,
         that is by the first test alone: the tests of files that hold the word that changes count
         as well, and come first."""
-        naming = self._naming(mutant) if mutant.function == MODULE else set[str]()
+        at_import = mutant.function == MODULE or self.is_imported(mutant)
+        naming = self._naming(mutant) if at_import else set[str]()
         return [
             Covering(test, seconds, 0 if test in naming else recording.breadth.get(test, 0))
             for recording in self._recordings

@@ -41,6 +41,7 @@ COLUMNS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("STRUCT(\"a b\" INTEGER, c STRUCT(d DATE, e INTERVAL))",
          ("{'a b': 1, 'c': {'d': '2026-01-02', 'e': INTERVAL '1 day'}}",)),
         ("MAP(VARCHAR, INTEGER)", ("MAP {'it''s': 1, '': NULL}", "MAP {}")),
+        ("TUPLE(INTEGER, VARCHAR, DATE)", ("row(1, 'it''s', '2026-01-02')", "row(2, NULL, NULL)")),
         ("STRUCT(m MAP(INTEGER, STRUCT(x INTEGER)))[]", ("[{'m': MAP {1: {'x': 2}}}]",)),
     ),
     "postgres": (

@@ -179,6 +179,20 @@ def test_a_second_account_or_token_of_ones_making_does_not_agree_with_oneself(
     state.close()
 
 
+@pytest.mark.parametrize(
+    ("operators", "answers", "gone"),
+    [([SECOND, BOB], "bob", "ada"), ([ADA, SECOND], "bob", "bob"), ([SECOND], "bob", "bob")],
+)
+def test_the_account_that_is_gone_is_named(
+    tmp_path: Path, operators: Sequence[OperatorEntry], answers: str, gone: str
+) -> None:
+    made, state = among(tmp_path, "own", operators)
+    question = asyncio.run(made.request(request_of(OWNED)))
+    why = made.why_not(question, answers)
+    assert why is not None and why.startswith(f"{gone} has no account any more")
+    state.close()
+
+
 @pytest.mark.parametrize("minutes", [0, 30])
 @pytest.mark.parametrize("unattended", ["allow", "deny"])
 @pytest.mark.parametrize(

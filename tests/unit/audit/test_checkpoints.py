@@ -367,9 +367,15 @@ def test_segments_that_were_kept_long_enough_are_removed_and_nothing_is_missed(t
 
     for number in range(8):
         session(f"day-{number}")
+        # What a crash tore is kept aside as long as the segment that it was torn from.
+        (tmp_path / "audit" / f"{number + 1:06}.torn-7").write_bytes(b"torn")
         assert check(tmp_path).faults == ()
         now[0] += day
-    names = sorted(path.name for path in (tmp_path / "audit").iterdir())
+    folder = tmp_path / "audit"
+    names = sorted(path.name for path in folder.glob("*.jsonl"))
+    assert [path.stem for path in sorted(folder.glob("*.torn-*"))] == [
+        name.removesuffix(".jsonl") for name in names
+    ]
     assert names[0] > "000003.jsonl"
     assert names[-1] == "000008.jsonl"
     (tmp_path / "audit" / names[0]).unlink()
