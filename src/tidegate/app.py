@@ -21,6 +21,8 @@ from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
 from tidegate.audit.shipped import ShippedSegments
+from tidegate.budgets.budgets import Budgets
+from tidegate.budgets.ledger import BudgetLedger
 from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
@@ -189,6 +191,9 @@ class App:
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
         )
+        self.budgets = Budgets(self.state.budgets, records)
+        self.budget_ledger = BudgetLedger(self.state.budgets)
+        """What calls of this process cost."""
         self.readiness = Readiness(
             self._known_failures,
             {
@@ -244,6 +249,7 @@ class App:
                 statement_rules(self.config),
                 self.undo_log,
                 self.call_observers,
+                self.budget_ledger,
             ),
         )
 
@@ -487,6 +493,7 @@ class App:
         """Close sources and models, then the records. Safe to call twice."""
         await self.tasks.settled()
         await self.connections.close()
+        await self.budget_ledger.close()
         await self.embedder.close()
         if "activity_index" in self.__dict__:
             self.activity_index.close()

@@ -60,7 +60,7 @@ def _names_of(command: tuple[str, ...], action: argparse.Action) -> Names | None
         return _sources
     if command[:1] == ("token",) and action.dest == "name" and command[1:] != ("create",):
         return _tokens
-    if action.dest == "token_name":
+    if action.dest in ("token_name", "token"):
         return _tokens
     if command[:1] == ("approvals",) and action.dest == "id":
         return _approvals

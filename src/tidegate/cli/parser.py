@@ -21,6 +21,7 @@ from tidegate.cli.arguments.access import (
     add_passphrase,
     add_token,
 )
+from tidegate.cli.arguments.budgets import add_budget
 from tidegate.cli.arguments.changes import add_changes, add_undo
 from tidegate.cli.arguments.options import Commands
 from tidegate.cli.arguments.people import add_operator, add_webhook
@@ -249,6 +250,7 @@ _GROUPS: dict[CommandGroup, tuple[str, dict[str, Callable[[Commands], None]]]] =
         "people and rights",
         {
             "token": add_token,
+            "budget": add_budget,
             "pair": add_pair,
             "approvals": add_approvals,
             "operator": add_operator,

@@ -27,7 +27,7 @@ from tidegate.model.statements import DryRun, Effect, NewState
 from tidegate.store.records import ApprovedRun
 
 _MOST_MESSAGE = 500
-_REFUSALS = ("policy.", "limit.rows_changed")
+_REFUSALS = ("policy.", "limit.rows_changed", "limit.budget")
 DRY_RUN_LIMITS = Limits(max_rows=20, max_bytes=16_384, timeout_s=2.0)
 """What a dry run may take: it shows a sample, and must not hold up other callers."""
 

@@ -16,6 +16,8 @@ import msgspec
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.event import Event
 from tidegate.audit.sink import Sink
+from tidegate.budgets.ledger import BudgetLedger
+from tidegate.budgets.spending import Spending
 from tidegate.engines.api import Engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.concurrency import ConcurrencyLimiter
@@ -84,6 +86,8 @@ class Services(NamedTuple):
     """The changes whose rows are kept."""
     observers: Sequence[Callable[[Event], None]] = ()
     """Are given what is recorded of each call that has ended, on its way: they must be quick."""
+    budgets: BudgetLedger | None = None
+    """What calls cost."""
 
 
 class ApprovalState(msgspec.Struct, frozen=True):
@@ -198,6 +202,8 @@ class CallContext(msgspec.Struct, eq=False):
     joined: tuple[JoinedTable, ...] = ()
     """The tables of `joins`, with their rows once they were read."""
     change: ChangeState = _NO_CHANGE
+    spending: Spending | None = None
+    """What it holds of budgets. Set by `reserve`, until they are paid."""
 
     @classmethod
     def begin(cls, services: Services, call: Call, call_id: str) -> CallContext:

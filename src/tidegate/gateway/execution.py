@@ -23,6 +23,7 @@ from tidegate.engines.api import (
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import record_new_state
+from tidegate.gateway.budgets import raise_reached
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
@@ -35,7 +36,7 @@ from tidegate.model import notices
 from tidegate.model.decisions import Permit
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Browse, EngineRequest, Explain, FetchMore, Prepare, Query
-from tidegate.model.results import Document, Page, Truncation
+from tidegate.model.results import Column, Document, Limits, Page, Truncation
 from tidegate.model.server_requests import ServerRequest
 from tidegate.model.statements import Effect
 from tidegate.model.transactions import TransactionRequest
@@ -49,7 +50,12 @@ _STOPPED = frozenset({Code.LIMIT_TIME, Code.CALL_CANCELLED})
 
 async def run(ctx: CallContext) -> None:
     """Run the request; `ctx.payload` is the answer. Raises: what the engine raises."""
-    ctx.payload = await _run(ctx)
+    try:
+        ctx.payload = await _run(ctx)
+    except TidegateError as error:
+        if ctx.spending is None:
+            raise
+        raise_reached(ctx, error)
     if ctx.connection.error is not None:
         note_login(ctx.connection, None)
 
@@ -59,6 +65,9 @@ async def _run(ctx: CallContext) -> Any:
     call, connection, request = ctx.call, ctx.connection, ctx.rewritten
     actor_id, limiter = call.actor.id, connection.limiter
     connection.last_active_at = ctx.started_at
+    spending = ctx.spending
+    if spending is not None:
+        spending.began = time.perf_counter()
     if isinstance(request, TransactionRequest):
         return await control(ctx, request)
     if ctx.transaction is not None and not isinstance(request, (Browse, Prepare)):
@@ -67,6 +76,8 @@ async def _run(ctx: CallContext) -> Any:
         ctx.stage = "queued"
         await limiter.acquire(actor_id, request.limits.timeout_s, call.cancellation)
         ctx.stage = ""
+        if spending is not None:
+            spending.began = time.perf_counter()  # to wait for a place costs nothing
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
@@ -152,7 +163,7 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
             if query is not None and query.offset:
                 await cursor.fetch_into(_Skip(query.offset))
             if query is not None and query.sink is not None:
-                sink = ctx.collected = RowStream(cursor.columns, permit.limits, query.sink)
+                sink = ctx.collected = _stream(ctx, cursor.columns, permit.limits, query)
                 await sink.read(cursor)
             else:
                 sink = PageBuilder(cursor.columns, permit.limits, query.cells if query else "json")
@@ -215,6 +226,21 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
     return page
 
 
+def _stream(
+    ctx: CallContext, columns: tuple[Column, ...], limits: Limits, query: Query
+) -> RowStream:
+    """What passes rows on to the sink of a query, within the caller's budgets."""
+    spending, budgets, sink = ctx.spending, ctx.services.budgets, query.sink
+    if sink is None:
+        raise TypeError("the query has no sink")
+    if spending is None or budgets is None or not spending.begin_stream():
+        return RowStream(columns, limits, sink)
+    from tidegate.gateway.metered_stream import Allowance, MeteredStream  # few streams need it
+
+    allowance = Allowance(spending, budgets, ctx.call.cancellation)
+    return MeteredStream(columns, limits, sink, allowance, whole=query.is_whole)
+
+
 async def _note_changed(ctx: CallContext, cursor: Cursor) -> None:
     """Note what a change that has run was about, and the state after it. Raises: TidegateError
     LIMIT_CHANGES."""
@@ -268,7 +294,10 @@ async def fetch_more(ctx: CallContext) -> Page:
     bind_caller(ctx)
     rights = AppliedRules(ctx.data_rules, ctx.identity)
     cached = results.take(request.handle, ctx.call.actor.id, ctx.source, rights)
-    builder = PageBuilder(cached.columns, cached.limits(request.max_rows), cached.query.cells)
+    limits = cached.limits(request.max_rows)
+    if ctx.spending is not None:
+        limits = ctx.spending.limits(limits)
+    builder = PageBuilder(cached.columns, limits, cached.query.cells)
     while wanted := builder.remaining:
         builder.write(cached.take(wanted))
     cached.put_back(builder.rest)

@@ -16,8 +16,10 @@ from typing import NamedTuple
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.event import Event
 from tidegate.audit.sink import Sink
+from tidegate.budgets.ledger import BudgetLedger
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, release_grant, save_refusal
+from tidegate.gateway.budgets import pay_failed
 from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import Handlers
@@ -55,6 +57,8 @@ class GatewayOptions(NamedTuple):
     """The changes whose rows are kept."""
     observers: Sequence[Callable[[Event], None]] = ()
     """Are given what is recorded of each call that has ended, on its way: they must be quick."""
+    budgets: BudgetLedger | None = None
+    """What calls cost."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -75,7 +79,7 @@ class Gateway:
         options: GatewayOptions = _NO_OPTIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        masking_key, statement_rules, changes, observers = options
+        masking_key, statement_rules, changes, observers, budgets = options
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
 
         @lru_cache(maxsize=1024)
@@ -87,7 +91,7 @@ class Gateway:
         self._services = Services(
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules, transactions),
-            *(self.handle, (handlers or Handlers()).find, changes, observers),
+            *(self.handle, (handlers or Handlers()).find, changes, observers, budgets),
         )
         self._fault_log = FaultLog()
         self.running = RunningCalls()
@@ -193,6 +197,8 @@ class Gateway:
 async def _end_failed(ctx: CallContext, error: TidegateError) -> None:
     """What every call that does not succeed comes to, after whichever step it was. Raises: as
     `record_failure`."""
+    if ctx.spending is not None:
+        pay_failed(ctx)
     if ctx.transaction is not None:
         mark_failed(ctx)
     if ctx.approval.grant:

@@ -181,6 +181,7 @@ async def read_joined(ctx: CallContext) -> None:
             read,
             sink=WriterSink(rows),
             limits=Limits(rows_left, joins.needs.most_bytes, left_s),
+            is_whole=True,
         )
         page = (await _answer(ctx, table, request)).payload
         if not isinstance(page, Page):

@@ -181,7 +181,7 @@ def _event(
         request="dry_run" if ctx.dry_run else request.kind,
         effect=judgement.effect.label if judgement is not UNJUDGED else "",
         verdict=verdict.kind if verdict is not UNDECIDED else "",
-        rule=verdict.rule if verdict is not UNDECIDED else "",
+        rule=_rule_of(ctx, error),
         code="" if error is None else error.code.value,
         statement=statement,
         language=None if statement is None else ctx.language or _language_of(source),
@@ -198,6 +198,13 @@ def _event(
         transaction=call.transaction if ctx.transaction is None else ctx.transaction.id,
         truncated=truncated,
     )
+
+
+def _rule_of(ctx: CallContext, error: TidegateError | None) -> str:
+    """The rule that decided, or the budget that ended the call."""
+    if error is not None and error.code is Code.LIMIT_BUDGET:
+        return str(error.details["rule"])
+    return ctx.verdict.rule if ctx.verdict is not UNDECIDED else ""
 
 
 def _language_of(source: Source) -> Language | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from tidegate.engines.registry import installed_product_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import approve, save_outcome, save_start
+from tidegate.gateway.budgets import check_budgets, pay, reserve, reserve_joined
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import confirm_by_person, decide, inspect
 from tidegate.gateway.execution import run
@@ -137,14 +138,18 @@ STATEMENT_STEPS = (
     _step(check_statement, "transaction"),
     _later("tidegate.gateway.undo:load_change", attrgetter("call.request.names_change")),
     _later("tidegate.gateway.changes:consider_change", _has_terms),
+    _step(check_budgets, _needs_person),
     _step(approve, _needs_person),
     _later("tidegate.gateway.changes:begin_keeping", _is_kept),
     _step(judge_commit, "transaction"),
+    _step(reserve),
     _step(check_cancelled),
     _step(record_intent),
     _step(read_joined, "joins"),
+    _step(reserve_joined, "joins"),
     _step(save_start, "approval.grant"),
     _step(run),
+    _step(pay, "spending"),
     _step(record_outcome),
     _step(save_outcome, "approval.grant"),
     _step(add_to_history),
@@ -160,12 +165,15 @@ ROW_STEPS = (
     _later("tidegate.gateway.row_changes:mask_rows", attrgetter("data_rules")),
     _later("tidegate.gateway.row_changes:inspect_rows", _may_change),
     _later("tidegate.gateway.changes:consider_change", _has_terms),
+    _step(check_budgets, _needs_person),
     _step(approve, _needs_person),
     _later("tidegate.gateway.changes:begin_keeping", _is_kept),
+    _step(reserve),
     _step(check_cancelled),
     _step(record_intent),
     _step(save_start, "approval.grant"),
     _step(run),
+    _step(pay, "spending"),
     _step(record_outcome),
     _step(save_outcome, "approval.grant"),
     _step(add_to_history),
@@ -184,9 +192,11 @@ ANSWER_STEPS = (
     _step(confirm_by_person, "call.by_person"),
     _step(find_handler),
     _step(approve, _needs_person),
+    _step(reserve),
     _step(check_cancelled, _is_recorded_first),
     _step(record_intent, _is_recorded_first),
     _step(answer),
+    _step(pay, "spending"),
     _step(record_outcome),
 )
 """Of a request that needs no engine, after its sources were found."""
@@ -203,6 +213,8 @@ def steps_of(request: type[Request], engine: str) -> tuple[Step, ...]:
     steps = STATEMENT_STEPS if issubclass(request, EngineRequest) else ANSWER_STEPS
     if request.about_rows:
         steps = ROW_STEPS
+    if not request.costs:
+        steps = tuple([step for step in steps if step.action not in COSTING])
     added: dict[str, list[Step]] = {}
     package = installed_product_of(engine)
     for product in built_in() if package is None else (*built_in(), package):
@@ -217,5 +229,8 @@ def steps_of(request: type[Request], engine: str) -> tuple[Step, ...]:
             added.setdefault(before, []).append(_later(place))
     return tuple([each for step in steps for each in (*added.get(step.name, ()), step)])
 
+
+COSTING = frozenset({check_budgets, reserve, reserve_joined, pay})
+"""The steps of requests that cost budgets, and of no others."""
 
 _NAMES = frozenset([step.name for step in (*STATEMENT_STEPS, *ROW_STEPS, *ANSWER_STEPS)])

@@ -183,6 +183,7 @@ class DescribeUndo(ChangeRequest, frozen=True):
     `UndoPreview`."""
 
     kind: ClassVar[str] = "describe_undo"
+    costs: ClassVar[bool] = False
     judgement: ClassVar[Judgement | None] = READS_ROWS
 
     def shown_statement(self) -> Statement:

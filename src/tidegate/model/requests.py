@@ -53,7 +53,8 @@ class Request(msgspec.Struct, frozen=True):
     `about_rows`: it is about single rows of a table (`model.row_changes.RowRequest`).
     `handler`: the place (`module:function`) of what makes, of `gateway.handlers.HandlerParts` and
     the class of the request, the handler of a product's request. `reports_progress`: while it runs,
-    its client can get reports of its progress.
+    its client can get reports of its progress. `costs`: it counts in budgets; what the gate reads
+    for itself, and names and descriptions, cost nothing.
     """
 
     kind: ClassVar[str] = "other"
@@ -66,6 +67,7 @@ class Request(msgspec.Struct, frozen=True):
     about_rows: ClassVar[bool] = False
     handler: ClassVar[str] = ""
     reports_progress: ClassVar[bool] = False
+    costs: ClassVar[bool] = False
 
     def recorded_text(self) -> str | None:
         """The text for the records; None if the request has none."""
@@ -94,6 +96,8 @@ class EngineRequest(Request, frozen=True, kw_only=True):
     they hold for this request alone, and an engine refuses those that are not on its list.
     """
 
+    costs: ClassVar[bool] = True
+
     limits: Limits = Limits()
     database: str | None = None
     schema: str | None = None
@@ -113,7 +117,8 @@ class Query(EngineRequest, frozen=True):
     a change names. `tuning` are settings of the database, as (name, value), that say how hard it
     searches and never what it may read; an engine refuses those that are not on its list.
     `in_parts`: its reader takes the rows as it needs them, and may send other statements of the
-    same transaction meanwhile.
+    same transaction meanwhile. `is_whole`: where a budget has no more for the rows of its `sink`,
+    it fails; else they end there, which the page says.
     """
 
     kind: ClassVar[str] = "query"
@@ -128,6 +133,7 @@ class Query(EngineRequest, frozen=True):
     masked: tuple[tuple[str, str], ...] = ()
     tuning: tuple[tuple[str, str], ...] = ()
     in_parts: bool = False
+    is_whole: bool = False
 
     def recorded_text(self) -> str | None:
         return self.statement.text
@@ -146,6 +152,7 @@ class Sample(Query, frozen=True):
     is recorded as every statement is, and is not part of the caller's history."""
 
     kind: ClassVar[str] = "sample"
+    costs: ClassVar[bool] = False
     asks_person: ClassVar[bool] = False
 
 
@@ -187,6 +194,7 @@ class Prepare(EngineRequest, frozen=True):
     well. `masked` is set as in `Query`."""
 
     kind: ClassVar[str] = "prepare"
+    costs: ClassVar[bool] = False
     asks_person: ClassVar[bool] = False
 
     statement: Statement
@@ -209,6 +217,7 @@ class Browse(EngineRequest, frozen=True):
 
     kind: ClassVar[str] = "browse"
     judgement: ClassVar[Judgement | None] = METADATA
+    costs: ClassVar[bool] = False
 
     aspect: Literal["catalog", "ddl", "counts", "databases", "settings"]
     names: tuple[str, ...] = ()
@@ -263,6 +272,7 @@ class FetchMore(Request, frozen=True):
     """Fetch the next page of the result that is kept under `handle`."""
 
     kind: ClassVar[str] = "more"
+    costs: ClassVar[bool] = True
     judgement: ClassVar[Judgement | None] = metadata("more", "shows rows that were read before")
 
     handle: str

@@ -85,9 +85,10 @@ class BoundedArray(list[Any]):
 
 class Truncation(msgspec.Struct, frozen=True):
     """One way in which a result was cut. `kind` is `rows`, `bytes` or `value`, or `pages` where a
-    provider's list has more pages than the `returned` that were fetched."""
+    provider's list has more pages than the `returned` that were fetched, or `budget` where the
+    caller's budget has no more than the `limit` rows."""
 
-    kind: Literal["rows", "bytes", "value", "pages"]
+    kind: Literal["rows", "bytes", "value", "pages", "budget"]
     limit: int
     returned: int
 
@@ -129,7 +130,8 @@ class Page(msgspec.Struct, frozen=True):
     (`SELECT FROM t`), and no change. `tag` is what the database said of a statement without rows,
     if it says such a thing. `notices` are what the database noted meanwhile, for a caller
     from whom nothing is hidden. `has_plain_numbers`: every number of the rows is known to be
-    written as a number, none as text because a double cannot hold it.
+    written as a number, none as text because a double cannot hold it. `budget` says what is left of
+    budgets that are nearly used up.
     """
 
     columns: tuple[Column, ...]
@@ -148,19 +150,22 @@ class Page(msgspec.Struct, frozen=True):
     tag: str = ""
     notices: tuple[DatabaseNotice, ...] = ()
     has_plain_numbers: bool = False
+    budget: str = ""
 
 
 class Document(msgspec.Struct, frozen=True):
     """A result that is a tree and not rows. `json` is one JSON value, UTF-8, encoded as
     `results.json_values.encode` does. `affected` counts changes, as for a page. `items` is how many
     the whole result has where it is a collection, of which `json` may hold fewer. `corrected`: the
-    database answered that there is nothing, and the gate found this in its facts."""
+    database answered that there is nothing, and the gate found this in its facts. `budget` is as for a
+    page."""
 
     json: bytes
     items: int | None = None
     affected: int = 0
     corrected: bool = False
     elapsed_ms: float = 0.0
+    budget: str = ""
 
 
 class RowWriter(Protocol):

@@ -145,6 +145,7 @@ class DescribeEditing(RowRequest, frozen=True, kw_only=True):
     answer is an `Editability`."""
 
     kind: ClassVar[str] = "describe_editing"
+    costs: ClassVar[bool] = False
     judgement: ClassVar[Judgement | None] = metadata(
         "describe_editing", "says whether rows can be edited"
     )
@@ -158,6 +159,7 @@ class ReadImages(RowRequest, frozen=True, kw_only=True):
     is a `FoundRows`."""
 
     kind: ClassVar[str] = "rows"
+    costs: ClassVar[bool] = False
 
     keys: tuple[Row, ...]
     key_names: tuple[str, ...] = ()

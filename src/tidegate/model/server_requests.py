@@ -27,6 +27,8 @@ CANCELS = Judgement(
 class ServerRequest(EngineRequest, frozen=True, kw_only=True):
     """The base of requests about the server."""
 
+    costs: ClassVar[bool] = False
+
 
 class ReadServer(ServerRequest, frozen=True, kw_only=True):
     """Read one panel; the answer is a `Page` with its cells as text. `texts`: with the statements

@@ -57,6 +57,7 @@ class TransactionRequest(EngineRequest, frozen=True):
         "transaction", "begins, marks or ends a transaction"
     )
     asks_person: ClassVar[bool] = False
+    costs: ClassVar[bool] = False
 
 
 class BeginTransaction(TransactionRequest, frozen=True):

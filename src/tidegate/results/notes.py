@@ -43,6 +43,7 @@ def cut_note(page: Page) -> str:
         "rows": "cut after {rows}, the limit: there are more",
         "bytes": "cut after {rows}, as more would take too many bytes: there are more",
         "value": "values are cut at {limit:,} bytes",
+        "budget": "cut after {rows}, as the budget has no more: there may be more",
     }
     return "; ".join(
         [
@@ -65,6 +66,8 @@ def page_note(page: Page) -> str:
     notes = [masking_note(page.masked)] if page.masked else []
     if page.upstream is not None and page.upstream.skipped:
         notes.append(partial_note(page.upstream.skipped))
+    if page.budget:
+        notes.append(page.budget)
     return "; ".join(notes)
 
 

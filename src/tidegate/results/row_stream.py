@@ -107,9 +107,11 @@ class RowStream:
     def write(self, rows: Rows) -> None:
         """Pass rows on to a sink that never waits; no rows mean that the result has ended."""
         kept, writer = self._count_in(rows), self._writer
-        if not kept or writer is None:
-            return
-        writer.write(kept)
+        if kept and writer is not None:
+            self._pass_to_writer(kept, writer)
+
+    def _pass_to_writer(self, rows: Rows, writer: RowWriter) -> None:
+        writer.write(rows)
         if is_bounded(writer) and (cut := writer.cut) is not None:
             self._ended = True
             self._count = writer.count

@@ -1,7 +1,7 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The areas of access are in `access.py`, those of what people supervise in `supervision.py`, and
-saved queries in `saved_queries.py` and what ships the record in `shipping.py`.
+The areas of access are in `access.py`, budgets in `budgets.py`, those of what people supervise in
+`supervision.py`, saved queries in `saved_queries.py` and what ships the record in `shipping.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
@@ -20,6 +20,7 @@ from typing import Protocol
 from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.store.access import OperatorStore, PairingStore, TokenStore
+from tidegate.store.budgets import BudgetStore
 from tidegate.store.records import (
     AnswerEntry,
     NewTab,
@@ -281,6 +282,8 @@ class State(Protocol):
     def sources(self) -> SourceStore: ...
     @property
     def tokens(self) -> TokenStore: ...
+    @property
+    def budgets(self) -> BudgetStore: ...
     @property
     def history(self) -> HistoryStore: ...
     @property

@@ -12,7 +12,7 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
-from tidegate.store.sqlite import approvals, operators, pairings
+from tidegate.store.sqlite import approvals, budgets, operators, pairings
 
 TABLES = """
 CREATE TABLE approvals (serial int, id text, digest text, state text, decided_at float8,
@@ -25,6 +25,11 @@ INSERT INTO operator_links VALUES ('l', 'ann', 1000);
 CREATE TABLE pairings (id text, state text, expires_at float8, token_name text, granted text);
 INSERT INTO pairings VALUES ('asked', 'pending', 1000, '', NULL),
     ('code', 'approved', 1000, '', '{}');
+CREATE TABLE budgets (id text, amount bigint);
+CREATE TABLE budget_use (budget text, began bigint, amount bigint, taken bigint, granted bigint,
+    PRIMARY KEY (budget, began));
+INSERT INTO budgets VALUES ('new', 5), ('used', 100);
+INSERT INTO budget_use VALUES ('used', 60, 100, 97, 97);
 """
 WRITES = {
     "a grant is used": (
@@ -46,6 +51,8 @@ WRITES = {
             "id": "asked", "now": 200.0,
         },
     ),
+    "the last of a budget is taken": (budgets.TAKE, {"id": "used", "began": 60, "need": 3}),
+    "the first of a budget is taken": (budgets.TAKE, {"id": "new", "began": 60, "need": 5}),
     "a code is exchanged": (
         pairings.END,
         {"state": "exchanged", "id": "code", "was": "approved"},

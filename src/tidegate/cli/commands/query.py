@@ -107,7 +107,7 @@ async def write_rows(
     with open_output(
         path, format, _dialect_of(app, source), table="rows", overwrite=arguments.overwrite
     ) as writer:
-        query = Query(statement, limits=limits, sink=WriterSink(writer))
+        query = Query(statement, limits=limits, sink=WriterSink(writer), is_whole=True)
         page = await _run(app, tool, source, query)
         writer.end()
     if isinstance(writer, ParquetWriter):
@@ -188,6 +188,9 @@ def show_outcome(page: Page, path: str | None = None) -> None:
     for cut in page.truncations:
         if cut.kind == "pages":
             print_status(pages_note(cut))
+            continue
+        if cut.kind == "budget":
+            print_status(f"cut at {cut.returned:,} rows, as the budget has no more")
             continue
         wider = " (--rows N shows more)" if cut.kind == "rows" else ""
         print_status(f"cut at {cut.limit:,} {_UNITS[cut.kind]}: there is more{wider}")

@@ -147,6 +147,7 @@ class DataExports:
             limits=Limits(MOST_ROWS, self._calls.limits.max_bytes, TIMEOUT_S),
             database=wanted.database,
             sink=WriterSink(rows, lambda: draft.size),
+            is_whole=True,
         )
         page, _ = await self._calls.ask(
             caller, request, wanted.source, Page, tool="export", cancellation=cancellation

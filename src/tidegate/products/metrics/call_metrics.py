@@ -13,7 +13,9 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from tidegate.audit.event import Event
+from tidegate.errors import Code
 from tidegate.gateway.call_figures import outcome_of
+from tidegate.model.budgets import MEASURES, RULE, WINDOWS
 
 MOST_SOURCES = 64
 MOST_TOOLS = 256
@@ -59,6 +61,15 @@ class CallMetrics:
             "tidegate_events", "Events of the server that are put on record, by name.",
             ("name",), registry=registry,
         )  # fmt: skip
+        self._refusals = Counter(
+            "tidegate_budget_refusals", "Calls that a budget refused or ended.",
+            ("measure", "window"), registry=registry,
+        )  # fmt: skip
+        self._refusals_kept = {
+            f"{RULE}.{measure}.{window}": self._refusals.labels(measure, window)
+            for measure in MEASURES
+            for window in WINDOWS
+        }
         self._calls_kept: dict[tuple[str, str, str, str], Counter] = {}
         self._source_calls_kept: dict[tuple[str, str, str], Counter] = {}
         self._sources_kept: dict[str, _SourceMetrics] = {}
@@ -80,6 +91,8 @@ class CallMetrics:
         if source_calls is None:
             source_calls = self._source_calls_kept[whose] = self._source_calls.labels(*whose)
         source_calls.inc()
+        if code == Code.LIMIT_BUDGET.value and event.rule in self._refusals_kept:
+            self._refusals_kept[event.rule].inc()
         if event.elapsed_ms is not None:
             of_source.seconds.observe(event.elapsed_ms / 1_000)
         if event.rows:

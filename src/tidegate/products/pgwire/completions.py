@@ -13,6 +13,7 @@ from tidegate.products.pgwire.errors import (
     partial_notice,
     source_notice,
     truncation_notice,
+    warning,
 )
 from tidegate.products.pgwire.rows import Client
 from tidegate.products.pgwire.session_settings import SessionSettings
@@ -40,6 +41,8 @@ class Completions:
             self._client.write(partial_notice(upstream.skipped))
         if upstream is not None and upstream.hits:
             self._client.write(kept_notice(upstream))
+        if page is not None and page.budget:
+            self._client.write(warning("01000", f"{page.budget}."))
         complete = messages.command_complete(tag)
         if self._keeps:
             self._kept.append(complete)

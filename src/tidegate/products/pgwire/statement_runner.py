@@ -371,6 +371,7 @@ class StatementRunner:
             statement=Statement(text, parameters),
             sink=sink,
             in_parts=in_parts,
+            is_whole=True,
             limits=self._bounds(),
             schema=self._settings.schema,
             settings=self._settings.applied(),

@@ -1,4 +1,4 @@
-"""The connection for sources and tokens, and the snapshot of how often they changed.
+"""The connection for sources, tokens and budgets, and the snapshot of how often they changed.
 
 Writes are synced before they return. A read of the snapshot takes no lock and asks SQLite at most
 every `_LOOK_S`: every call asks twice, whose the token is and which sources there are.
@@ -30,7 +30,7 @@ from tidegate.store.sqlite.connection import (
     transaction,
 )
 
-Area = Literal["sources", "tokens"]
+Area = Literal["sources", "tokens", "budgets"]
 
 _LOOK_S = 0.01
 """For how long a look counts: far below `api.MAX_AGE_S`, because a look costs microseconds."""
@@ -40,7 +40,7 @@ _OPEN: WeakSet[RightsConnection] = WeakSet()
 
 
 class RightsConnection:
-    """The state file at `path`, opened for sources and tokens. Safe to use from any thread."""
+    """The state file at `path`, opened for sources, tokens and budgets. Safe to use from any thread."""
 
     def __init__(self, path: Path, reserve: DiskReserve | None = None) -> None:
         """Raises: apsw.Error, OSError."""

@@ -134,12 +134,15 @@ class SqliteSourceStore:
                     f"There is already a source `{now.name}`.",
                     hint="Use another name.",
                 ) from None
+            if was.name != now.name:  # of a source of that name that was there before
+                connection.execute("DELETE FROM budgets WHERE source = ?", (now.name,))
             for table, column, old, new in (
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
                 ("closed_tabs", "source_id", was.id, now.id),
                 ("saved_queries", "source_id", was.id, now.id),
                 ("changes", "source", was.name, now.name),
+                ("budgets", "source", was.name, now.name),
                 ("changes", "source_id", was.id, now.id),
                 ("confirmed_pairs", "source_id", was.id, now.id),
                 ("answers", "source_id", was.id, now.id),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
+from tidegate.store.sqlite.budgets import SqliteBudgetStore
 from tidegate.store.sqlite.changes import SqliteChangeStore
 from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
@@ -29,7 +30,7 @@ class SqliteState:
 
     Three connections: rights, which must not wait for others; what people ask and answer, synced
     like rights; and what may lose its last moments in a power cut, which is history, the last use
-    of a token, used nonces and failures, and how far the record is shipped.
+    of a token, use of budgets, used nonces and failures, and how far the record is shipped.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,6 +44,7 @@ class SqliteState:
         self._usage = StateConnection(path, "NORMAL", self.reserve)
         self.sources = SqliteSourceStore(self._rights)
         self.tokens = SqliteTokenStore(self._rights, self._usage)
+        self.budgets = SqliteBudgetStore(self._rights, self._usage)
         self.history = SqliteHistoryStore(self._usage)
         self.approvals = SqliteApprovalStore(self._requests)
         self.operators = SqliteOperatorStore(self._requests)

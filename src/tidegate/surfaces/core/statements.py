@@ -288,8 +288,13 @@ def _note(truncations: Sequence[Truncation], cached: bool) -> str:
         if cut.kind == "value"
         else pages_note(cut)
         if cut.kind == "pages"
-        else f"first {cut.returned} rows" + (" (byte limit)" if cut.kind == "bytes" else "")
+        else f"first {cut.returned} rows" + _WHY.get(cut.kind, "")
         for cut in truncations
     ]
+    if not cached and any(cut.kind == "budget" for cut in truncations):
+        return "; ".join(pieces)
     step = "call more for the rest" if cached else "narrow the query for the rest"
     return "; ".join([*pieces, step])
+
+
+_WHY = {"bytes": " (byte limit)", "budget": " (budget)"}

@@ -42,7 +42,7 @@ class CloudCall(msgspec.Struct, frozen=True):
 
     def rows(self, result: Result, text: str) -> ToolResult:
         """Rows with their text. What was cut is said in both, and nothing where nothing was."""
-        payload: dict[str, Rows | list[Cut] | list[SkippedCall] | int | Kept]
+        payload: dict[str, Rows | list[Cut] | list[SkippedCall] | int | Kept | str]
         payload = {"rows": result.rows}
         if result.truncations:
             payload["truncated"] = [
@@ -51,6 +51,8 @@ class CloudCall(msgspec.Struct, frozen=True):
             cuts = "; ".join(
                 pages_note(each)
                 if each.kind == "pages"
+                else f"{each.returned} shown, as the budget has no more"
+                if each.kind == "budget"
                 else f"{each.returned} shown, the limit of {each.kind} is {each.limit}"
                 for each in result.truncations
             )
@@ -58,6 +60,9 @@ class CloudCall(msgspec.Struct, frozen=True):
                 payload |= {"calls": result.upstream.calls, "pages": result.upstream.pages}
                 cuts += f" ({result.upstream.calls} calls, {result.upstream.pages} pages)"
             text = f"{text.rstrip()}\n\nTruncated: {cuts}.\n"
+        if result.budget:
+            payload["budget"] = result.budget
+            text = f"{text.rstrip()}\n\n{result.budget}.\n"
         if result.upstream is not None and result.upstream.hits:
             hits, age_s = result.upstream.hits, round(result.upstream.age_s, 1)
             payload["cached"] = Kept(hits, age_s)

@@ -21,13 +21,15 @@ ENGINE = "cloud"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a statement gave: rows as objects, what was cut of them, and what was sent for them."""
+    """What a statement gave: rows as objects, what was cut of them, what was sent for them, and what
+    is left of a budget."""
 
     rows: list[dict[str, Any]]
     truncations: tuple[Truncation, ...] = ()
     affected: int = 0
     status: str | None = None
     upstream: UpstreamUse | None = None
+    budget: str = ""
 
 
 class StatementRunner:
@@ -64,6 +66,7 @@ class StatementRunner:
             page.affected,
             page.status,
             page.upstream,
+            page.budget,
         )
 
     async def source(self, context: ToolContext) -> str:

@@ -108,6 +108,7 @@ class Operations:
         if operation in (DatalogOperation.KV_GET, DatalogOperation.KV_RANGE):
             fields["dbi"] = arguments["dbi"]
         meta = {"note": _CORRECTED} if document.corrected else {}
+        meta |= {"budget": document.budget} if document.budget else {}
         shown = forms(fields, document.json, self._truncation, original=document.items, meta=meta)
         return first_fitting(shown, self._truncation.reply_bytes)
 

@@ -134,11 +134,16 @@ def _pages_cut(cut: Truncation, shown: int) -> str:
     return f"The rows are {pages_note(cut)}."
 
 
+def _budget_cut(cut: Truncation, shown: int) -> str:
+    return f"The budget has no more: after it renews, use offset={shown} for the next rows."
+
+
 _CUTS: dict[str, Callable[[Truncation, int], str]] = {
     "rows": _rows_cut,
     "bytes": _bytes_cut,
     "value": _value_cut,
     "pages": _pages_cut,
+    "budget": _budget_cut,
 }
 
 

@@ -238,7 +238,7 @@ async def _inline(
     sink: _Inline,
 ) -> Exported:
     rows = _writer(format, sink.put, part, dialect)
-    request = Query(Statement(part.text), limits=limits, sink=WriterSink(rows))
+    request = Query(Statement(part.text), limits=limits, sink=WriterSink(rows), is_whole=True)
     page = await context.handle(request, source, Page, reads_only=True, quiet=part.one_of_several)
     rows.end()
     cut = True if page.truncations else UNSET
@@ -276,7 +276,7 @@ async def _write(
         if place and format != "json":
             file.put(b"\r\n" if format == "csv" else b"\n")
         target: RowWriter = _Named(rows, file, part.label, place == 0) if several else rows
-        request = Query(Statement(part.text), limits=limits, sink=WriterSink(target))
+        request = Query(Statement(part.text), limits=limits, sink=WriterSink(target), is_whole=True)
         page = await context.handle(
             request, source, Page, reads_only=True, quiet=part.one_of_several
         )

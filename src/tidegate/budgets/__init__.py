@@ -1,0 +1,1 @@
+"""Budgets of calls, rows, bytes and database seconds."""

@@ -1,0 +1,195 @@
+"""What this process has of one budget: slices that it took from the state, spent in memory.
+
+A call holds what it may need before it runs, and pays what it used when it has ended: what is held
+and what is paid together never exceed what was taken. On the event loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from math import inf
+
+from tidegate.errors import TidegateError
+from tidegate.model.budgets import Budget, window_of
+from tidegate.store.budgets import Taken
+
+ASK_S = 0.25
+"""How long after the state had too little it is asked again: what others give back counts then."""
+IDLE_S = 0.5
+"""A slice from which no call has taken for so long is given back, for other processes."""
+_TOLD_FROM = 5
+"""Callers are told from the last fifth of a budget on."""
+
+Take = Callable[[str, int, int], Awaitable[Taken | None]]
+GiveBack = Callable[[str, int, int], Awaitable[None]]
+
+
+class Meter:
+    """One budget in this process. `free` units were taken, and no call holds them."""
+
+    __slots__ = (
+        "_asked_at",
+        "_began",
+        "_ends_at",
+        "_give_back",
+        "_held_at",
+        "_low",
+        "_refilling",
+        "_short",
+        "_take",
+        "_timer",
+        "_untaken",
+        "_waiters",
+        "budget",
+        "free",
+        "held",
+        "kind",
+    )
+
+    def __init__(self, budget: Budget, take: Take, give_back: GiveBack) -> None:
+        self.budget = budget
+        self.kind = budget.measure
+        self.free = self.held = 0
+        self._take = take
+        self._give_back = give_back
+        self._began, self._ends_at = 0, 0
+        self._untaken = budget.amount
+        self._low = budget.amount // _TOLD_FROM
+        self._short = False
+        self._asked_at = -inf
+        self._held_at = 0.0
+        self._refilling: asyncio.Future[None] | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def began(self) -> int:
+        """When the window began, in Unix seconds."""
+        return self._began
+
+    @property
+    def ends_at(self) -> int:
+        """When the budget renews, in Unix seconds."""
+        return self._ends_at
+
+    @property
+    def left(self) -> int:
+        """The units that no process has spent, as far as is known: others may hold slices."""
+        return max(0, self._untaken + self.free + self.held)
+
+    @property
+    def is_low(self) -> bool:
+        """Whether callers are told what is left."""
+        return self._untaken + self.free + self.held <= self._low
+
+    def hold(self, units: int, now: float) -> bool:
+        """Hold units for a call, if there are so many here. `now` is Unix seconds."""
+        if now >= self._ends_at:
+            self._turn(now)
+        if self.free < units:
+            return False
+        self.free -= units
+        self.held += units
+        self._held_at = now
+        return True
+
+    def settle(self, began: int, held: int, paid: int) -> None:
+        """Pay for a call that held units in the window that began then. A call may pay more than it
+        held, as a database is not stopped at once: then there is less for the next ones."""
+        if began != self._began:
+            return  # that window is over
+        self.held -= held
+        self.free += held - paid
+        if self._waiters:
+            self._wake()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the state had no more, not long ago."""
+        return self._short and time.monotonic() - self._asked_at < ASK_S
+
+    async def refill(self, units: int, now: float) -> None:
+        """Take from the state so that there are so many units, if it has them. Raises:
+        TidegateError STATE_FAILED."""
+        if self._refilling is not None:
+            await asyncio.shield(self._refilling)
+            return
+        done = self._refilling = asyncio.get_running_loop().create_future()
+        try:
+            if now >= self._ends_at:
+                self._turn(now)
+            began, need = self._began, units - self.free
+            taken = await self._take(self.budget.id, began, need)
+            self._asked_at = time.monotonic()
+            if began != self._began:
+                return
+            self._short = taken is None or taken.granted < need
+            self._untaken = 0
+            if taken is not None:
+                self.free += taken.granted
+                self._untaken = taken.amount - taken.taken
+                self._watch()
+        finally:
+            self._refilling = None
+            done.set_result(None)
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until another call has paid; False if none has by then."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        done, _ = await asyncio.wait((waiter,), timeout=seconds)
+        return bool(done)
+
+    async def change(self, budget: Budget) -> None:
+        """Be of another amount: what was taken of the old one and is not held goes back."""
+        self.budget, self._low, self._short = budget, budget.amount // _TOLD_FROM, False
+        await self.release()
+
+    async def release(self) -> None:
+        """Give back what is not held. Never raises: what cannot be given back is lost to this
+        window."""
+        units, self.free = self.free, 0
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if units > 0:
+            self._untaken += units
+            with suppress(TidegateError):
+                await self._give_back(self.budget.id, self._began, units)
+
+    def _turn(self, now: float) -> None:
+        """Begin another window; a clock that was set back goes on in the one that is open."""
+        self._began, self._ends_at = window_of(self.budget.window, now)
+        self.free = self.held = 0
+        self._untaken = self.budget.amount
+        self._short = False
+        self._wake()
+
+    def _wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for each in waiters:
+            if not each.done():
+                each.set_result(None)
+
+    def _watch(self) -> None:
+        """Give the slice back when no call has held anything for a while."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self._held_at)
+
+    def _look(self, held_at: float) -> None:
+        self._timer = None
+        if self.free <= 0:
+            return
+        if self._held_at == held_at and not self.held:
+            task = asyncio.ensure_future(self.release())
+            _RETURNING.add(task)
+            task.add_done_callback(_RETURNING.discard)
+        else:
+            self._watch()
+
+
+_RETURNING: set[asyncio.Task[None]] = set()
+"""Keeps the tasks from being collected."""

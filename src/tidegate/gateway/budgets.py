@@ -1,0 +1,163 @@
+"""The steps by which a call costs budgets: it holds what it may use before it runs, and pays what
+it used when it has ended, however that was.
+
+A result that reaches a budget is cut there, and says so. Dry runs, samples and the catalog, which
+the gate reads for itself, cost nothing (`Request.costs`).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, NoReturn
+
+from msgspec import structs
+
+from tidegate.budgets.ledger import BudgetLedger
+from tidegate.budgets.spending import Spending, Usage
+from tidegate.budgets.words import note, refusal
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.context import CallContext
+from tidegate.model.budgets import Measure
+from tidegate.model.decisions import Verdict
+from tidegate.model.requests import EngineRequest, FetchMore, Query
+from tidegate.model.results import Document, Limits, Page, Truncation
+from tidegate.model.statements import Effect
+
+_NOTHING = Usage(0, 0, 0, 0.0)
+_REACHED: dict[Code, Measure] = {Code.LIMIT_TIME: "seconds", Code.LIMIT_BYTES: "bytes"}
+"""What ends a call at a limit that was lowered to what a budget has left."""
+
+
+def reserve(ctx: CallContext) -> Any:
+    """Hold what the call may use of its budgets. Raises: TidegateError LIMIT_BUDGET, and then the
+    call must not run; CALL_CANCELLED, STATE_FAILED."""
+    budgets = ctx.services.budgets
+    if budgets is None or ctx.joins is not None:
+        return None  # what is read for it comes first, as calls of their own
+    return _reserve(ctx, budgets)
+
+
+def reserve_joined(ctx: CallContext) -> Any:
+    """As `reserve`, for a statement whose tables of other sources were read. Raises: as that."""
+    budgets = ctx.services.budgets
+    return None if budgets is None else _reserve(ctx, budgets)
+
+
+def _reserve(ctx: CallContext, budgets: BudgetLedger) -> Any:
+    meters = budgets.find(ctx.call.actor, ctx.source.name)
+    if meters is not None:
+        if not meters:
+            return None
+        spending = budgets.hold_now(meters, _limits(ctx), streams=_streams(ctx))
+        if spending is not None:
+            ctx.spending = spending
+            return None
+    return _reserve_late(ctx, budgets)
+
+
+async def _reserve_late(ctx: CallContext, budgets: BudgetLedger) -> None:
+    call, limits = ctx.call, _limits(ctx)
+    try:
+        ctx.spending = spending = await budgets.hold(
+            call.actor, ctx.source.name, limits, call.cancellation, streams=_streams(ctx)
+        )
+    except TidegateError as error:
+        if error.code is Code.LIMIT_BUDGET:
+            rule, reason = error.details["rule"], error.message
+            ctx.verdict = Verdict("deny", rule, reason, error.code.value, error.hint)
+        raise
+    if spending is not None and spending.tight and isinstance(ctx.rewritten, EngineRequest):
+        tight = spending.limits(limits)
+        plain = ctx.rewritten is ctx.request
+        ctx.request = structs.replace(ctx.request, limits=tight)
+        ctx.rewritten = (
+            ctx.request if plain else structs.replace(ctx.rewritten, limits=tight)
+        )
+
+
+async def check_budgets(ctx: CallContext) -> None:
+    """Refuse a call that has no budget left before a person is asked to approve it. Raises: as
+    `reserve`."""
+    waiting = reserve_joined(ctx)
+    if waiting is not None:
+        await waiting
+    if ctx.spending is not None:
+        ctx.spending.settle(_NOTHING)
+        ctx.spending = None
+
+
+def pay(ctx: CallContext) -> None:
+    """Pay for a call that was answered; the answer says what is left, if that is little."""
+    spending, payload = ctx.spending, ctx.payload
+    if spending is None:
+        return
+    ctx.spending = None
+    seconds = time.perf_counter() - spending.began if spending.began else 0.0
+    meters = spending.meters
+    if isinstance(payload, Page):
+        if spending.rows_room is not None or spending.bytes_room is not None:
+            usage = Usage(1, spending.rows_used, spending.bytes_used, seconds)
+        elif payload.row_count:
+            usage = Usage(1, payload.row_count, len(payload.rows), seconds)
+        else:
+            usage = Usage(1, 0, 0, seconds)
+        if spending.tight:
+            payload = _marked(payload, spending)
+        spending.settle(usage)
+        if said := note(meters):
+            payload = structs.replace(payload, budget=said)
+        ctx.payload = payload
+    elif isinstance(payload, Document):
+        spending.settle(Usage(1, payload.items or 0, len(payload.json), seconds))
+        if said := note(meters):
+            ctx.payload = structs.replace(payload, budget=said)
+    else:
+        spending.settle(Usage(1, 0, 0, seconds))
+
+
+def pay_failed(ctx: CallContext) -> None:
+    """Pay for a call that was not answered: for what it used, if it ran."""
+    spending = ctx.spending
+    if spending is None:
+        return
+    ctx.spending = None
+    if spending.began:
+        seconds = time.perf_counter() - spending.began
+        spending.settle(Usage(1, spending.rows_used, spending.bytes_used, seconds))
+    else:
+        spending.settle(_NOTHING)
+
+
+def raise_reached(ctx: CallContext, error: TidegateError) -> NoReturn:
+    """Raise what a limit that was lowered to a budget means; any other error as it is."""
+    spending, measure = ctx.spending, _REACHED.get(error.code)
+    if spending is None or not spending.tight or measure is None:
+        raise error
+    meter = spending.tight.get(measure)
+    if meter is None or ctx.judgement.effect is not Effect.READ:
+        raise error  # what became of a change matters more
+    raise refusal(meter, ctx.services.clock(), cut=True) from error
+
+
+def _marked(page: Page, spending: Spending) -> Page:
+    """The page; where a budget and no other limit has cut it, it says so."""
+    tight = spending.limits(Limits(2**62, 2**62, 2**31))
+    cuts = [
+        Truncation("budget", cut.limit if cut.kind == "rows" else cut.returned, page.row_count)
+        if (cut.kind, cut.limit) in (("rows", tight.max_rows), ("bytes", tight.max_bytes))
+        else cut
+        for cut in page.truncations
+    ]
+    return structs.replace(page, truncations=tuple(cuts)) if cuts else page
+
+
+def _limits(ctx: CallContext) -> Limits:
+    request = ctx.call.request
+    if isinstance(request, FetchMore):
+        return Limits(max_rows=request.max_rows)
+    return ctx.rewritten.limits
+
+
+def _streams(ctx: CallContext) -> bool:
+    request = ctx.call.request
+    return isinstance(request, Query) and request.sink is not None
