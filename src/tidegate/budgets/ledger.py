@@ -66,7 +66,9 @@ class BudgetLedger:
             )
         return found
 
-    def hold_now(self, meters: tuple[Meter, ...], limits: Limits, *, streams: bool) -> Spending | None:
+    def hold_now(
+        self, meters: tuple[Meter, ...], limits: Limits, *, streams: bool
+    ) -> Spending | None:
         """Hold what a call may use, if all of it is here."""
         wanted = needs(meters, limits, streams=streams)
         return Spending(wanted) if _try_hold(wanted, self._clock()) < 0 else None

@@ -70,9 +70,7 @@ async def _reserve_late(ctx: CallContext, budgets: BudgetLedger) -> None:
         tight = spending.limits(limits)
         plain = ctx.rewritten is ctx.request
         ctx.request = structs.replace(ctx.request, limits=tight)
-        ctx.rewritten = (
-            ctx.request if plain else structs.replace(ctx.rewritten, limits=tight)
-        )
+        ctx.rewritten = ctx.request if plain else structs.replace(ctx.rewritten, limits=tight)
 
 
 async def check_budgets(ctx: CallContext) -> None:

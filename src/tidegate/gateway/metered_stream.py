@@ -169,7 +169,10 @@ class MeteredStream(RowStream):
                 self._ended = True
                 continue
             if not room:
-                self._ended, self._truncations = True, (Truncation("rows", self._most, self._count),)
+                self._ended, self._truncations = (
+                    True,
+                    (Truncation("rows", self._most, self._count),),
+                )
                 continue
             size = len(rows.messages)
             if not allowance.has_room(rows.row_count, size):

@@ -157,8 +157,8 @@ class Document(msgspec.Struct, frozen=True):
     """A result that is a tree and not rows. `json` is one JSON value, UTF-8, encoded as
     `results.json_values.encode` does. `affected` counts changes, as for a page. `items` is how many
     the whole result has where it is a collection, of which `json` may hold fewer. `corrected`: the
-    database answered that there is nothing, and the gate found this in its facts. `budget` is as for a
-    page."""
+    database answered that there is nothing, and the gate found this in its facts. `budget` is as
+    for a page."""
 
     json: bytes
     items: int | None = None

@@ -19,6 +19,7 @@ from tidegate.model.statements import Statement
 from tidegate.results.row_stream import WriterSink
 
 ONE = "SELECT 1"
+ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 ALL = "SELECT id, name FROM item ORDER BY id"
 
 
@@ -189,10 +190,7 @@ async def test_failed_and_cancelled_calls_pay_what_they_used(tmp_path: Path) -> 
             await desk.ask("SELECT nothing FROM item")
         assert raised.value.code is not Code.LIMIT_BUDGET
         cancellation = Cancellation()
-        endless = (
-            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
-        )
-        running = asyncio.ensure_future(desk.ask(endless, cancellation=cancellation))
+        running = asyncio.ensure_future(desk.ask(ENDLESS, cancellation=cancellation))
         while not any(ctx.sent for ctx in desk.gate.running.values()):
             await asyncio.sleep(0)
         cancellation.cancel("enough")
@@ -237,9 +235,8 @@ async def test_what_the_gate_reads_for_itself_costs_nothing(tmp_path: Path) -> N
 async def test_a_database_is_stopped_when_the_seconds_are_used_up(tmp_path: Path) -> None:
     async with budget_gate(tmp_path) as desk:
         desk.set("seconds", "minute", 0.2, token="agent")
-        slow = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
         with pytest.raises(TidegateError) as raised:
-            await desk.ask(slow)
+            await desk.ask(ENDLESS)
         assert "0.2 seconds a minute" in refused(raised).message
         assert desk.events[-1].rule == "budget.seconds.minute"
         with pytest.raises(TidegateError) as raised:
@@ -259,7 +256,7 @@ async def test_more_of_a_result_costs_its_rows_and_waits_for_the_budget(tmp_path
         refused(raised)
         desk.clock.now = START + 60
         last: Page = await desk.ask(FetchMore(more.more or "", 100))
-        assert (last.row_count, last.rows[:8]) == (100, b"[[130,\"i")
+        assert (last.row_count, last.rows[:8]) == (100, b'[[130,"i')
 
 
 async def test_an_export_that_reaches_its_budget_fails_and_paid_for_its_rows(

@@ -54,6 +54,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.activity import Activity
     from tidegate.products.console.activity_routes import ActivityRoutes
     from tidegate.products.console.admins import Consent
+    from tidegate.products.console.budget_forms import BudgetForms
+    from tidegate.products.console.budget_routes import BudgetRoutes
     from tidegate.products.console.callers import Callers
     from tidegate.products.console.changes import Changes
     from tidegate.products.console.console import API, Console, describe_server
@@ -124,6 +126,9 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
             InboxRoutes(inbox, changes, recent, feed, conditions.webhook, hashing),
             activity_routes,
             AccessRoutes(access, matrix, forms, pairings, accounts, hashing),
+            BudgetRoutes(
+                BudgetForms(app.budgets, app.tokens, operators, sources, consent), hashing
+            ),
             _source_routes(app, callers, consent, config, sources, hashing),
             LiveRoutes(now, feed),
             QueryRoutes(calls, app.saved_queries, tabs, feed, sources),

@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, cast
 
-import apsw
 from msgspec import structs
 
 from tidegate.model.budgets import Budget

@@ -40,7 +40,8 @@ _OPEN: WeakSet[RightsConnection] = WeakSet()
 
 
 class RightsConnection:
-    """The state file at `path`, opened for sources, tokens and budgets. Safe to use from any thread."""
+    """The state file at `path`, opened for sources, tokens and budgets. Safe to use from any
+    thread."""
 
     def __init__(self, path: Path, reserve: DiskReserve | None = None) -> None:
         """Raises: apsw.Error, OSError."""

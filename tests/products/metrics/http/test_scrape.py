@@ -207,3 +207,19 @@ def test_without_the_setting_the_library_is_not_loaded(tmp_path: Path) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_refusals_of_budgets_are_counted_by_what_they_measure(tmp_path: Path) -> None:
+    sources = [{"name": "s0", "url": "sqlite:///:memory:"}]
+    given = json.dumps({"sources": sources})
+    asked = ("budget", "set", "1", "calls/day", "--source", "s0", "--config", given)
+    assert tidegate(*asked, state=tmp_path).status == 0
+    with serving(words(sources=sources), tmp_path) as server:
+        gate = began(server)
+        for _ in range(3):
+            gate.query("SELECT 1", "s0")
+        name, labels = "tidegate_budget_refusals_total", {"measure": "calls", "window": "day"}
+        assert gate.value(name, **labels) == 2.0
+        assert gate.value(name, measure="rows", window="hour") == 0.0
+        found = [each for each, _ in gate.samples() if each == name]
+        assert len(found) == 12

@@ -21,8 +21,8 @@ ENGINE = "cloud"
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a statement gave: rows as objects, what was cut of them, what was sent for them, and what
-    is left of a budget."""
+    """What a statement gave: rows as objects, what was cut of them, what was sent for them, and
+    what is left of a budget."""
 
     rows: list[dict[str, Any]]
     truncations: tuple[Truncation, ...] = ()

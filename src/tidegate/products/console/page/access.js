@@ -1,5 +1,6 @@
 /** Access: who has which rights, what gives them and what takes them away. */
 
+import { budgetsPart } from "./access_budgets.js";
 import { matrixView } from "./access_matrix.js";
 import { firstPassphrase, operatorsPart, whyNot } from "./access_operators.js";
 import { pairingsPart, tokensPart } from "./access_tokens.js";
@@ -71,7 +72,8 @@ function rightsView() {
     say("The session has ended.");
     await load();
   });
-  onEnd(listen("refreshed", () => void load()));
+  const budgets = budgetsPart(attempt);
+  onEnd(listen("refreshed", () => void Promise.all([load(), budgets.load()])));
   void load();
   return h("div", { class: "rights" },
     () => (error.value ? h("p", { class: "error", role: "alert" }, prose(error.value)) : null),
@@ -80,8 +82,11 @@ function rightsView() {
       ? pairingsPart(() => /** @type {Access} */ (access.peek()), load, attempt) : null)),
     () => (access.value ? [
       access.value.invited ? firstPassphrase(load) : null, whyNot(access.value),
-      tokensPart(access.value, load, attempt), grants(access.value, load), operatorsPart(access.value, load),
-      sessions(access.value, endSession),
+      tokensPart(access.value, load, attempt),
+    ] : null),
+    budgets.node,
+    () => (access.value ? [
+      grants(access.value, load), operatorsPart(access.value, load), sessions(access.value, endSession),
     ] : null));
 }
 

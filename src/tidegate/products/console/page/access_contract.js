@@ -24,6 +24,14 @@
  *   may: { end: boolean, revoke: boolean, make: boolean, of: string[] | null, operators: boolean,
  *     why_not: string } }} Access
  *
+ * @typedef {{
+ *   id: string, token: string, owner: string, source: string, about: string, measure: string,
+ *   window: string, units: number, amount: string, size: string, left: string, share: number,
+ *   renews_at: number, changed_at: number, changed_by: string }} Budget
+ * @typedef {{
+ *   budgets: Budget[], measures: string[], windows: string[], tokens: string[], owners: string[],
+ *   sources: string[], may: { set: boolean, whole: boolean } }} Budgets
+ *
  * @typedef {"allow" | "masked" | "ask" | "deny"} CellKind
  * @typedef {{
  *   id: string, kind: "token" | "operator" | "request" | "other", name: string, scope: string,

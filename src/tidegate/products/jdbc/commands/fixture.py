@@ -105,7 +105,10 @@ async def _result(
     limits = Limits(MOST_ROWS, timeout_s=timeout_s)
     kept = RowBuffer(limits)
     request = Query(
-        Statement(found.source_text, values or None), limits=limits, sink=WriterSink(kept), is_whole=True
+        Statement(found.source_text, values or None),
+        limits=limits,
+        sink=WriterSink(kept),
+        is_whole=True,
     )
     page = await ask(app, "fixture", request, source, Page, reads_only=True)
     cuts = kept.page(page).truncations
