@@ -22,6 +22,7 @@ from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
 from tidegate.audit.shipped import ShippedSegments
 from tidegate.budgets.budgets import Budgets
+from tidegate.budgets.budgets import Records as BudgetRecords
 from tidegate.budgets.ledger import BudgetLedger
 from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
@@ -191,7 +192,7 @@ class App:
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
         )
-        self.budgets = Budgets(self.state.budgets, records)
+        self.budgets = Budgets(self.state.budgets, BudgetRecords(*records))
         self.budget_ledger = BudgetLedger(self.state.budgets)
         """What calls of this process cost."""
         self.readiness = Readiness(

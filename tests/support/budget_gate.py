@@ -66,7 +66,7 @@ class BudgetGate:
             clock=self.clock,
         )
 
-    def set(self, measure: Measure, window: Window, amount: float, **about: str) -> Budget:
+    def set(self, measure: Measure, window: Window, amount: float, **about: Any) -> Budget:
         """Add a budget, or give the one there is another amount."""
         units = int(amount * UNITS[measure])
         budget = Budget("", measure, window, units, **about)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -16,13 +16,11 @@ from tidegate.store.budgets import BudgetStore
 Note = Callable[[str, Mapping[str, str]], None]
 
 
-class Records(Protocol):
+class Records(NamedTuple):
     """Where changes go on record: `before` what gives more, `after` what takes away."""
 
-    @property
-    def before(self) -> Note: ...
-    @property
-    def after(self) -> Note: ...
+    before: Note
+    after: Note
 
 
 class BudgetState(NamedTuple):
@@ -84,7 +82,7 @@ class Budgets:
         id = f"bud_{os.urandom(6).hex()}" if was is None else was.id
         now = structs.replace(wanted, id=id, changed_at=self._clock(), changed_by=by)
         gives = gives_more(was, now)
-        before, after = self._notes(records)
+        before, after = records or self._records
         if gives:
             before("budget.changed", described(now))
         kept = self._store.add(now) if was is None else self._store.change(now, was)
@@ -96,13 +94,9 @@ class Budgets:
 
     def remove(self, was: Budget, *, records: Records | None = None) -> None:
         """Let calls be free of a budget. Raises: as `set`."""
-        self._notes(records)[0]("budget.removed", described(was))
+        (records or self._records).before("budget.removed", described(was))
         if not self._store.remove(was):
             raise _changed()
-
-    def _notes(self, records: Records | None) -> tuple[Note, Note]:
-        chosen = records or self._records
-        return chosen.before, chosen.after
 
 
 def gives_more(was: Budget | None, now: Budget) -> bool:

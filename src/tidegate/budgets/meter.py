@@ -13,7 +13,7 @@ from contextlib import suppress
 from math import inf
 
 from tidegate.errors import TidegateError
-from tidegate.model.budgets import Budget, window_of
+from tidegate.model.budgets import Budget, Measure, window_of
 from tidegate.store.budgets import Taken
 
 ASK_S = 0.25
@@ -51,7 +51,7 @@ class Meter:
 
     def __init__(self, budget: Budget, take: Take, give_back: GiveBack) -> None:
         self.budget = budget
-        self.kind = budget.measure
+        self.kind: Measure = budget.measure
         self.free = self.held = 0
         self._take = take
         self._give_back = give_back

@@ -53,7 +53,7 @@ class Spending:
 
     def __init__(self, wanted: Wanted, tight: dict[Measure, Meter] | None = None) -> None:
         self._holds = [(meter, meter.began, units) for meter, units in wanted]
-        self.tight = tight
+        self.tight: dict[Measure, Meter] | None = tight
         self.began = 0.0
         self.rows_room: int | None = None
         self.bytes_room: int | None = None
@@ -64,15 +64,15 @@ class Spending:
         """The budgets that the call costs."""
         return [hold[0] for hold in self._holds]
 
-    def limits(self, limits: Limits) -> Limits:
-        """The limits, none of them larger than what is held."""
+    def limits(self, limits: Limits, *, streams: bool = False) -> Limits:
+        """The limits, none of them larger than what is held; a stream holds more as it goes on."""
         if not self.tight:
             return limits
         rows, size, timeout_s = limits.max_rows, limits.max_bytes, limits.timeout_s
         for meter, _, units in self._holds:
-            if meter.kind == "rows":
+            if meter.kind == "rows" and not streams:
                 rows = min(rows, units)
-            elif meter.kind == "bytes":
+            elif meter.kind == "bytes" and not streams:
                 size = min(size, units)
             elif meter.kind == "seconds":
                 timeout_s = min(timeout_s, units / _SECOND)
@@ -124,7 +124,7 @@ class Spending:
 
     def hold_more(self, wanted: Wanted, tight: dict[Measure, Meter]) -> None:
         """Go on with what is held now."""
-        self.tight = {**(self.tight or {}), **tight}
+        self.tight = (self.tight or {}) | tight
         self._holds += [(meter, meter.began, units) for meter, units in wanted]
         self.begin_stream()
 

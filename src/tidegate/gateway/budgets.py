@@ -66,8 +66,8 @@ async def _reserve_late(ctx: CallContext, budgets: BudgetLedger) -> None:
             rule, reason = error.details["rule"], error.message
             ctx.verdict = Verdict("deny", rule, reason, error.code.value, error.hint)
         raise
-    if spending is not None and spending.tight and isinstance(ctx.rewritten, EngineRequest):
-        tight = spending.limits(limits)
+    if spending is not None and spending.tight and isinstance(call.request, EngineRequest):
+        tight = spending.limits(limits, streams=_streams(ctx))
         plain = ctx.rewritten is ctx.request
         ctx.request = structs.replace(ctx.request, limits=tight)
         ctx.rewritten = ctx.request if plain else structs.replace(ctx.rewritten, limits=tight)
@@ -95,12 +95,11 @@ def pay(ctx: CallContext) -> None:
     if isinstance(payload, Page):
         if spending.rows_room is not None or spending.bytes_room is not None:
             usage = Usage(1, spending.rows_used, spending.bytes_used, seconds)
-        elif payload.row_count:
-            usage = Usage(1, payload.row_count, len(payload.rows), seconds)
         else:
-            usage = Usage(1, 0, 0, seconds)
-        if spending.tight:
-            payload = _marked(payload, spending)
+            size = len(payload.rows) if payload.row_count else 0
+            usage = Usage(1, payload.row_count, size, seconds)
+            if spending.tight:
+                payload = _marked(payload, spending)
         spending.settle(usage)
         if said := note(meters):
             payload = structs.replace(payload, budget=said)

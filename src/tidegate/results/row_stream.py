@@ -55,7 +55,7 @@ class RowStream:
         self._sink = sink
         self._writer = sink.writer
         self._chunk = FIRST_ROWS
-        self._count = 0
+        self._count: int = 0
         self._ended = False
         self._truncations: tuple[Truncation, ...] = ()
         sink.begin(columns)

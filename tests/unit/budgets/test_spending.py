@@ -272,6 +272,17 @@ async def test_an_export_that_reaches_its_budget_fails_and_paid_for_its_rows(
         assert desk.taken()[budget.id] == len(kept.rows)
 
 
+@pytest.mark.parametrize("most", [1, 3, 511, 512, 513])
+async def test_an_export_never_ends_as_if_it_were_whole(tmp_path: Path, most: int) -> None:
+    async with budget_gate(tmp_path) as desk:
+        desk.set("rows", "minute", most, token="agent")
+        request, kept = streamed(ALL, whole=True)
+        with pytest.raises(TidegateError) as raised:
+            await desk.ask(request)
+        refused(raised)
+        assert len(kept.rows) <= most
+
+
 async def test_a_stream_that_may_be_cut_ends_at_its_budget(tmp_path: Path) -> None:
     async with budget_gate(tmp_path) as desk:
         desk.set("rows", "minute", 700, token="agent")

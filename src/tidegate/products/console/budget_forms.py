@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from tidegate.budgets.amounts import parse_amount
-from tidegate.budgets.budgets import Budgets, BudgetState, gives_more
+from tidegate.budgets.budgets import Budgets, BudgetState, Records, gives_more
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import BUILTIN
 from tidegate.identity.operators import Operators, SignedIn
@@ -108,7 +108,7 @@ class BudgetForms:
             self._check_names(wanted, tokens)
         if gives_more(was, wanted):
             signed_in = self._consent.require(signed_in, body.passphrase, address, check)
-        records = self._consent.records(signed_in, address)
+        records = Records(*self._consent.records(signed_in, address))
         now = self._budgets.set(wanted, was, signed_in.operator.name, records=records)
         found = [each for each in self._budgets.list() if each.budget.id == now.id]
         return _shown(found[0]) if found else {}
@@ -130,7 +130,8 @@ class BudgetForms:
             _check(budget, tokens, by)
 
         signed_in = self._consent.require(signed_in, body.passphrase, address, check)
-        self._budgets.remove(was, records=self._consent.records(signed_in, address))
+        records = Records(*self._consent.records(signed_in, address))
+        self._budgets.remove(was, records=records)
 
     def _active(self) -> dict[str, TokenEntry]:
         return {each.name: each for each in self._tokens.list() if each.revoked_at is None}
