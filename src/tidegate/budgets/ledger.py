@@ -129,7 +129,7 @@ class BudgetLedger:
     async def _hold(
         self, wanted: Wanted, patience_s: float, cancellation: Cancellation
     ) -> dict[Measure, Meter]:
-        """Hold all of it; what there is less of is lowered in `wanted`, and returned by measure."""
+        """Hold all of it; where less is left, `wanted` is lowered, and the budget is returned."""
         loop = asyncio.get_running_loop()
         until, tight = loop.time() + patience_s, dict[Measure, Meter]()
         while True:

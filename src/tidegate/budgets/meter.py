@@ -20,8 +20,8 @@ ASK_S = 0.25
 """How long after the state had too little it is asked again: what others give back counts then."""
 IDLE_S = 0.5
 """A slice from which no call has taken for so long is given back, for other processes."""
-_TOLD_FROM = 5
-"""Callers are told from the last fifth of a budget on."""
+_LOW_PART = 5
+"""Replies say what is left from the last fifth of a budget on."""
 
 Take = Callable[[str, int, int], Awaitable[Taken | None]]
 GiveBack = Callable[[str, int, int], Awaitable[None]]
@@ -57,7 +57,7 @@ class Meter:
         self._give_back = give_back
         self._began, self._ends_at = 0, 0
         self._untaken = budget.amount
-        self._low = budget.amount // _TOLD_FROM
+        self._low = budget.amount // _LOW_PART
         self._short = False
         self._asked_at = -inf
         self._held_at = 0.0
@@ -82,7 +82,7 @@ class Meter:
 
     @property
     def is_low(self) -> bool:
-        """Whether callers are told what is left."""
+        """Whether replies say what is left."""
         return self._untaken + self.free + self.held <= self._low
 
     def hold(self, units: int, now: float) -> bool:
@@ -145,7 +145,7 @@ class Meter:
 
     async def change(self, budget: Budget) -> None:
         """Be of another amount: what was taken of the old one and is not held goes back."""
-        self.budget, self._low, self._short = budget, budget.amount // _TOLD_FROM, False
+        self.budget, self._low, self._short = budget, budget.amount // _LOW_PART, False
         await self.release()
 
     async def release(self) -> None:

@@ -1,4 +1,4 @@
-"""What callers are told of budgets."""
+"""What replies say of budgets."""
 
 from __future__ import annotations
 
