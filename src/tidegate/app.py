@@ -72,6 +72,7 @@ from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
+from tidegate.secret_readers import use_settings
 from tidegate.service import Service
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
@@ -100,6 +101,7 @@ class App:
     def __init__(self, config: Config, directory: Path, default_actor: str = "cli") -> None:
         self.config = config
         self.directory = directory
+        use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
         self.state = SqliteState(directory / "state.db")
         self.history = History(self.state.history)

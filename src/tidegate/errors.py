@@ -71,6 +71,7 @@ class Code(Enum):
     QUERY_CHANGED = "query.changed"
     ENGINE_MISSING = "source.engine_missing"
     KEYRING_FAILED = "keyring.failed"
+    SECRET_UNAVAILABLE = "secret.unavailable"  # noqa: S105 - a code
     DRIVER_UNRESOLVED = "driver.unresolved"
     DRIVER_REPOSITORY = "driver.repository"
     DRIVER_UNTRUSTED = "driver.untrusted"
@@ -263,6 +264,9 @@ ERRORS: dict[Code, ErrorMapping] = {
     ),
     Code.KEYRING_FAILED: ErrorMapping(
         -32000, 503, "58000", 69, "Unlock the keyring, or keep the password in a file."
+    ),
+    Code.SECRET_UNAVAILABLE: ErrorMapping(
+        -32000, 503, "58000", 69, "Have the operator check the place that the message names."
     ),
     Code.DRIVER_UNRESOLVED: ErrorMapping(
         -32000, 503, "0A000", 66, "Check the driver's coordinate and the repository."

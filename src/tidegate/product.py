@@ -177,6 +177,18 @@ class UrlAdvice(NamedTuple):
     hint: str
 
 
+class SecretEntry(NamedTuple):
+    """A kind of references to secrets that are kept elsewhere, `${KIND:NAME}`; `form` is how one is
+    written, and `section` the section of the settings that says how the place is reached. Places:
+    `check` of a `secret_readers.CheckName`, `read` of a `secret_readers.ReadSecrets`."""
+
+    form: str
+    check: str
+    read: str
+    section: str = ""
+    extra: str = ""
+
+
 class DemoSource(NamedTuple):
     """A further source of the demo, for the option of the product's name: the place of the function
     that makes it from the file of the shop and the state's directory, the option's help, and a
@@ -200,7 +212,7 @@ class Product(NamedTuple):
     `config.sections.Section`. `url_advice`: by the scheme of another library's URLs. `steps`: by
     the name of the step of the gate before which they come (`gateway.steps`), the places of
     functions of the `CallContext`; those of a package are passed by calls on sources of its own
-    engines alone.
+    engines alone. `secrets`: by the kind of a reference, how the secret is read.
 
     `command_hooks`: the place of a `cli.hooks.CommandHooks`. `settings_format`: the place of a
     `config.loading.SettingsFormat`, of settings that are written for another program. `listener`:
@@ -221,6 +233,7 @@ class Product(NamedTuple):
     url_advice: Mapping[str, UrlAdvice] = NONE
     demo_source: DemoSource | None = None
     steps: Mapping[str, str] = NONE
+    secrets: Mapping[str, SecretEntry] = NONE
     command_hooks: str = ""
     settings_format: str = ""
     listener: str = ""

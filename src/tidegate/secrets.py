@@ -1,9 +1,9 @@
 """How secrets come in and how they are kept out of records. Decides nothing about who may see them.
 
-In: a URL never holds a secret, only a reference, `${ENV:NAME}`, `${FILE:/path}` or, for a source,
-`${KEYRING:NAME}`; `resolve` puts the secret in its place at the moment a connection is opened, and
-the result is never stored. A password that a person has typed, and that is not saved yet, is
-`${TYPED:NAME}` meanwhile.
+In: a URL never holds a secret, only a reference, `${ENV:NAME}`, `${FILE:/path}`, for a source
+`${KEYRING:NAME}`, or one of a kind that `secret_readers` reads; `resolve` puts the secret in its
+place at the moment a connection is opened, and the result is never stored. A password that a person
+has typed, and that is not saved yet, is `${TYPED:NAME}` meanwhile.
 Out: `redact` takes literals that may be secrets out of a statement before it is written down.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -21,6 +21,17 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from tidegate.errors import Code, TidegateError
+from tidegate.secret_readers import (
+    MAX_SECRET_BYTES,
+    UNRESOLVED,
+    Reading,
+    Reference,
+    entry_of,
+    find_kind,
+    meant_form,
+    misspelling_of,
+    read_now,
+)
 
 MASK = "***"
 LITERAL_REFUSED = "The URL holds a literal password."
@@ -34,18 +45,17 @@ _PARAMETER = (
     r"(?i)(?:^|[?&;\s])([\w.-]*(?:passw\w*|pwd|passphrase|secret\w*|token|api_?key|hexkey)|key)"
     r"\s*=\s*('[^']*'|[^&;\s]*)"
 )
-_MAX_SECRET_BYTES = 65_536
 
 KINDS = ("ENV", "FILE", "KEYRING")
-"""Kinds of references that the URL and the options of a source may hold."""
+"""Kinds of references that the URL and the options of a source may hold, besides those of
+`secret_readers`."""
 READ_ANYWHERE = ("ENV", "FILE")
 """Those of them that other settings may hold, too: nothing waits for a person there."""
 
-UNRESOLVED = "reference"
-"""`details["cause"]` of a reference whose secret is not there now."""
-
 _typed: dict[str, str] = {}
-_at_hand: ContextVar[Mapping[str, str]] = ContextVar("keyring", default=MappingProxyType({}))
+_at_hand: ContextVar[Mapping[Reference, Reading]] = ContextVar(
+    "secrets", default=MappingProxyType({})
+)
 _numbers = count(1)
 
 
@@ -65,6 +75,11 @@ def check_references(url: str, kinds: Collection[str] = KINDS) -> None:
             continue
         if kind in kinds:
             raise _no_reference(found[0], "names no secret.", HINT)
+        if colon and find_kind(kind) is not None:
+            fault = misspelling_of(kind, name)
+            if fault is None:
+                continue
+            raise _no_reference(found[0], *fault)
         if kind.upper() in kinds and name:
             raise _no_reference(
                 found[0], "is not a reference.", f"Did you mean `${{{kind.upper()}:{name}}}`?"
@@ -73,13 +88,18 @@ def check_references(url: str, kinds: Collection[str] = KINDS) -> None:
             raise _no_reference(
                 found[0], "is not a reference.", f"Did you mean `${{ENV:{inside}}}`?"
             )
-        raise _no_reference(found[0], "refers to no known kind of secret.", HINT)
+        meant = meant_form(kind, kinds) if colon else None
+        hint = f"Did you mean `{meant}`?" if meant else HINT
+        raise _no_reference(found[0], "refers to no known kind of secret.", hint)
 
 
 def is_reference(text: str, kinds: Collection[str] | None = None) -> bool:
-    """Whether a text is one reference and nothing else; of these `kinds`, where they are given."""
+    """Whether a text is one reference and nothing else; of these `kinds` or of `secret_readers`,
+    where they are given."""
     found = re.fullmatch(r"\$\{(\w+):[^}]+\}", text)
-    return found is not None and (kinds is None or found[1] in kinds)
+    if found is None or kinds is None or found[1] in kinds:
+        return found is not None
+    return find_kind(found[1]) is not None
 
 
 def _no_reference(text: str, problem: str, hint: str) -> TidegateError:
@@ -101,14 +121,41 @@ def keyring_entries_of(text: str) -> list[str]:
     return [name for kind, name in re.findall(_REFERENCE, text) if kind == "KEYRING"]
 
 
+def elsewhere_in(texts: Iterable[str]) -> list[Reference]:
+    """The references in texts whose secrets `secret_readers` reads."""
+    found = [each for text in texts if "${" in text for each in re.findall(_REFERENCE, text)]
+    own = (*KINDS, "TYPED")
+    return sorted({each for each in found if each[0] not in own and entry_of(each[0]) is not None})
+
+
+def refuse_server_secrets(texts: Iterable[str]) -> None:
+    """Refuse references in what a caller gave, but to the password that it gave itself.
+
+    Raises: TidegateError POLICY_DENIED.
+    """
+    for text in texts:
+        if any(kind != "TYPED" for kind, _ in re.findall(_REFERENCE, text)):
+            raise TidegateError(
+                Code.POLICY_DENIED,
+                "A temporary source cannot use a secret of the server.",
+                details={"rule": "source.temporary"},
+            )
+
+
 @contextmanager
-def at_hand(secrets: Mapping[str, str]) -> Generator[None]:
-    """While the block runs, these are the secrets of the keyring by the names of their entries."""
-    before = _at_hand.set(secrets)
+def at_hand(readings: Mapping[Reference, Reading]) -> Generator[None]:
+    """While the block runs, `resolve` has these secrets, besides those that it had."""
+    before = _at_hand.set({**_at_hand.get(), **readings})
     try:
         yield
     finally:
         _at_hand.reset(before)
+
+
+def readings_at_hand(texts: Iterable[str]) -> list[Reading]:
+    """What `at_hand` has of the secrets that `elsewhere_in` finds in the texts."""
+    known = _at_hand.get()
+    return [known[each] for each in elsewhere_in(texts) if each in known] if known else []
 
 
 class HeldSecret:
@@ -276,19 +323,17 @@ def _fetch(kind: str, name: str) -> str:
         return value
     if kind == "TYPED" and name in _typed:
         return _typed[name]
+    found = _at_hand.get().get((kind, name))
+    if found is not None:
+        return found.secret
     if kind == "KEYRING":
-        found = _at_hand.get().get(name)
-        if found is None:
-            raise TidegateError(
-                Code.SOURCE_URL,
-                f"The keyring's entry `{name}` cannot be used here.",
-                hint=HINT,
-            )
-        return found
+        raise TidegateError(
+            Code.SOURCE_URL, f"The keyring's entry `{name}` cannot be used here.", hint=HINT
+        )
     if kind == "FILE":
         try:
-            content = Path(name).read_bytes()[: _MAX_SECRET_BYTES + 1]
-            if len(content) <= _MAX_SECRET_BYTES:
+            content = Path(name).read_bytes()[: MAX_SECRET_BYTES + 1]
+            if len(content) <= MAX_SECRET_BYTES:
                 return content.decode().rstrip("\r\n")
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
@@ -299,6 +344,8 @@ def _fetch(kind: str, name: str) -> str:
                 details={"path": name, "cause": UNRESOLVED},
             ) from None
         raise TidegateError(Code.SOURCE_URL, f"The secret file `{name}` is larger than 64 KiB.")
+    if entry_of(kind) is not None:
+        return read_now([(kind, name)])[kind, name].secret
     raise TidegateError(
         Code.SOURCE_URL,
         f"The source refers to a secret by the unknown kind `{kind}`.",

@@ -57,8 +57,8 @@ class SourceSettings(_WrittenSettings, frozen=True, forbid_unknown_fields=True):
     name: str
     """What callers name it by."""
     url: str
-    """Its address. It may refer to secrets, as `${ENV:NAME}` or `${FILE:/path}`, and never holds
-    one."""
+    """Its address. It may refer to secrets, as `${ENV:NAME}`, `${FILE:/path}` or to where else they
+    are kept, and never holds one."""
 
     def __post_init__(self) -> None:
         check_source_name(self.name)

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from tidegate.config.installation import EXTRAS, add_command
 from tidegate.errors import Code, TidegateError
+from tidegate.secret_readers import Reading, Reference
 from tidegate.secrets import UNRESOLVED, at_hand, keyring_entries_of, redact
 from tidegate.system.file_rights import find_runtime_socket
 
@@ -90,8 +91,8 @@ async def keyring_secrets(*texts: str) -> AsyncGenerator[None]:
         yield
 
 
-def _read_all(names: Collection[str]) -> dict[str, str]:
-    return {name: read_secret(name, ANSWER_S) for name in names}
+def _read_all(names: Collection[str]) -> dict[Reference, Reading]:
+    return {("KEYRING", name): Reading(read_secret(name, ANSWER_S)) for name in names}
 
 
 def _usable(library: ModuleType) -> str:

@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.config.addresses import HttpUrl, parse_http_url
 from tidegate.config.errors import invalid
-from tidegate.secrets import READ_ANYWHERE, is_reference
+from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +53,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_url(self) -> None:
         if is_reference(self.url, READ_ANYWHERE):
+            check_references(self.url, READ_ANYWHERE)
             return
         if self.is_chat:
             raise invalid(
@@ -75,6 +76,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "`approvals.webhook.secret` is not a reference to a secret.",
                 hint="Write `${FILE:/path}` or `${ENV:NAME}`.",
             )
+        check_references(self.secret, READ_ANYWHERE)
 
 
 def parse_webhook_url(text: str) -> HttpUrl:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import cast
 
 from msgspec import structs
 
+from tidegate.config.kept_secrets import secrets_of as read_secrets
 from tidegate.engines.api import Engine
 from tidegate.engines.common.account import AccountGuide
+from tidegate.engines.common.login_refusals import check_refusal
 from tidegate.engines.common.url import (
     UNREADABLE,
     Location,
@@ -41,7 +43,7 @@ from tidegate.product import (
     own_entries,
     unusable,
 )
-from tidegate.secrets import keyring_entries_of, resolve_option
+from tidegate.secrets import refuse_server_secrets, resolve_option
 
 
 def _engines(product: Product) -> Mapping[str, EngineEntry]:
@@ -176,7 +178,7 @@ async def set_up_account(
     entry = find(url)
     module = import_module(f"{entry.module}.account_setup")
     route = _route(entry, url)
-    async with _read_secrets(url):
+    async with read_secrets(url):
         if route is None:
             return cast("list[str]", await module.run_script(url, script, account, is_new=is_new))
         from tidegate.engines.ssh.tunnel import Tunnel
@@ -363,11 +365,14 @@ def resolve_options(source: Source) -> dict[str, str]:
 async def open_engine(source: Source) -> Engine:
     """Import the source's engine and open it.
 
-    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, KEYRING_FAILED, ENGINE_MISSING (names the
-    extra to install), CONFIG_INVALID if the source maps callers or has options and the engine
-    cannot.
+    Raises: TidegateError SOURCE_URL, SOURCE_UNREACHABLE, KEYRING_FAILED, SECRET_UNAVAILABLE,
+    ENGINE_MISSING (names the extra to install), CONFIG_INVALID if the source maps callers or has
+    options and the engine cannot, POLICY_DENIED if a caller made it and it refers to a secret.
     """
     check_settings(source)
+    if source.temporary:
+        refuse_server_secrets(texts_of(source))
+    check_refusal(source.id)
     entry = find(source.url)
     try:
         module = import_module(entry.module)
@@ -392,19 +397,16 @@ async def open_engine(source: Source) -> Engine:
 
 
 def secrets_of(source: Source) -> AbstractAsyncContextManager[None]:
-    """While the block runs, the source's secrets in the keyring can be read without waiting.
+    """While the block runs, the source's secrets can be read without waiting.
 
-    Raises, when it is entered: TidegateError KEYRING_FAILED, ENGINE_MISSING.
+    Raises, when it is entered: TidegateError KEYRING_FAILED, SECRET_UNAVAILABLE, ENGINE_MISSING.
     """
-    return _read_secrets(source.url, *(value for _, value in source.options))
+    return read_secrets(*texts_of(source))
 
 
-def _read_secrets(*texts: str) -> AbstractAsyncContextManager[None]:
-    if not any(map(keyring_entries_of, texts)):
-        return nullcontext()
-    from tidegate.config.system_keyring import keyring_secrets
-
-    return keyring_secrets(*texts)
+def texts_of(source: Source) -> tuple[str, ...]:
+    """Where a source may refer to secrets."""
+    return (source.url, *(value for _, value in source.options))
 
 
 async def _open_through(engine: type[Engine], source: Source, route: SshRoute) -> Engine:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from tidegate.config.kept_secrets import secrets_of
 from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
@@ -62,7 +63,9 @@ async def deliver(
         networks_setting="approvals.webhook.addresses",
     )
     try:
-        reply = await HttpClient(rules).send(_request(settings, id, body))
+        async with secrets_of(settings.url, settings.secret):
+            request = _request(settings, id, body)
+        reply = await HttpClient(rules).send(request)
     except RequestFailed as failure:
         hint = f". {failure.hint}" if failure.code is Code.HOST_REFUSED else ""
         return Attempt(None, f"it {failure.what}{hint}")

@@ -14,6 +14,7 @@ from support.eventually import HANG_S
 from tidegate.config import system_keyring
 from tidegate.config.system_keyring import keyring_secrets, read_secret, save_secret
 from tidegate.errors import Code, TidegateError
+from tidegate.secret_readers import Reading
 from tidegate.secrets import at_hand, resolve
 
 
@@ -89,8 +90,9 @@ def test_a_keyring_that_keeps_nothing_is_found_out(waiting: WaitingKeyring) -> N
 
 
 def test_a_secret_that_was_at_hand_is_gone_after_the_block() -> None:
-    with at_hand({"shop": "s3cret"}):
-        with at_hand({"shop": "other"}):
+    shop = ("KEYRING", "shop")
+    with at_hand({shop: Reading("s3cret")}):
+        with at_hand({shop: Reading("other")}):
             assert resolve("postgresql://u:${KEYRING:shop}@h/d") == "postgresql://u:other@h/d"
         assert resolve("postgresql://u:${KEYRING:shop}@h/d") == "postgresql://u:s3cret@h/d"
     with pytest.raises(TidegateError):

@@ -18,14 +18,15 @@ from tidegate.cli.settings import config_path, load_for_query
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.engines.registry import find
+from tidegate.engines.registry import find, texts_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import load_sources
 from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.source_settings import limits_of
 from tidegate.model.sources import Source
-from tidegate.secrets import keyring_entries_of
+from tidegate.secret_readers import entry_of
+from tidegate.secrets import elsewhere_in, keyring_entries_of
 from tidegate.sources.functions import unmatched_functions
 from tidegate.sources.report import place_of
 from tidegate.sources.risks import account_risks
@@ -71,8 +72,13 @@ def needed_extras(config: Config, sources: Sequence[Source]) -> dict[str, list[s
             continue
         if extra is not None:
             needed.setdefault(extra, []).append(f"the source {source.name}")
-        if keyring_entries_of(source.url) or any(keyring_entries_of(v) for _, v in source.options):
-            needed.setdefault("keyring", []).append(f"the source {source.name}")
+        texts = texts_of(source)
+        kept = {"keyring"} if any(map(keyring_entries_of, texts)) else set[str]()
+        for kind, _ in elsewhere_in(texts):
+            entry = entry_of(kind)
+            kept |= {entry.extra} if entry is not None and entry.extra else set()
+        for each in sorted(kept):
+            needed.setdefault(each, []).append(f"the source {source.name}")
     if config.oauth is not None:
         needed["oauth"] = ["the setting `oauth`"]
     return needed

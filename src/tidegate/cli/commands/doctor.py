@@ -41,6 +41,7 @@ from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
+from tidegate.secret_readers import use_settings
 
 _CLOSE_S = 5.0
 
@@ -59,7 +60,9 @@ async def _check(arguments: argparse.Namespace, report: Report) -> None:
     report.add(_safe("python", check_python))
     config, findings = check_settings(arguments)
     report.add(findings)
-    report.add(_safe("webhook", partial(check_webhook, config.approvals.webhook)))
+    use_settings(config.sections)
+    webhook = partial(check_webhook, config.approvals.webhook)
+    report.add(await asyncio.to_thread(_safe, "webhook", webhook))
     directory = _directory(config, report)
     place = directory or state_path(config.state)
     if directory is not None:

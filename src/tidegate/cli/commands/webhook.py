@@ -11,6 +11,7 @@ from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import show, show_json
 from tidegate.errors import Code, TidegateError
+from tidegate.secret_readers import use_settings
 from tidegate.webhook import messages
 from tidegate.webhook.credentials import read_url
 from tidegate.webhook.delivery import deliver
@@ -26,6 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
             "There is no webhook in the settings.",
             hint="Set `approvals.webhook` in a settings file, and name the file by --config.",
         )
+    use_settings(config.sections)
     _, parts = read_url(settings)
     report: dict[str, Any] = {}
 

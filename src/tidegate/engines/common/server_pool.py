@@ -84,6 +84,11 @@ class ServerPool(Generic[ConnectionT]):
         """A connection for questions of ours: `async with`."""
         return BorrowedConnection(self._pool(database), timeout_s, cancellation, self.running)
 
+    def renew(self) -> None:
+        """Replace every connection: idle ones now, the others when they are given back."""
+        for pool in {*self._pools.values()}:
+            pool.renew()
+
     def check_open(self) -> None:
         """Raises: TidegateError SOURCE_NOT_CONNECTED after `close`."""
         if self.closed:

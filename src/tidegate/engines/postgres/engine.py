@@ -158,6 +158,8 @@ class PostgresEngine:
             return session
 
         self._server = ServerPool(open_session, target.pool, first, first.setting.database)
+        self._login = login
+        login.watch_lease(self._server.renew)
         self._databases = Databases(self._server, open_session, first.setting.database, functions)
         self._schema = SchemaVersion()
         self._status = Status(
@@ -671,6 +673,7 @@ class PostgresEngine:
             return await self._schema.current(session, round(OWN_S * 1000))
 
     async def close(self) -> None:
+        self._login.close()
         await self._server.close()
 
     def _path(self, request: EngineRequest) -> bytes | None:

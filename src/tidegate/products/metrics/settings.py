@@ -8,7 +8,7 @@ from tidegate.config.addresses import http_address
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, is_reference
+from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
 
 
 class MetricsSettings(Section, frozen=True, forbid_unknown_fields=True):
@@ -34,8 +34,10 @@ class MetricsSettings(Section, frozen=True, forbid_unknown_fields=True):
         """Raises: TidegateError CONFIG_INVALID."""
         if self.listen is not None:
             http_address(self.listen)
-        if self.token is not None and not is_reference(self.token, READ_ANYWHERE):
-            raise invalid(
-                "`metrics.token` is no reference to a secret.",
-                hint="Write ${FILE:/path} or ${ENV:NAME}, and the token there.",
-            )
+        if self.token is not None:
+            if not is_reference(self.token, READ_ANYWHERE):
+                raise invalid(
+                    "`metrics.token` is no reference to a secret.",
+                    hint="Write ${FILE:/path} or ${ENV:NAME}, and the token there.",
+                )
+            check_references(self.token, READ_ANYWHERE)

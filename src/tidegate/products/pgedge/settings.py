@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, is_reference
+from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
 
 Share = Literal["names", "comments", "values"]
 Provider = Literal["openai", "anthropic", "ollama"]
@@ -50,6 +50,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "`language.model.api_key` is not a reference to a secret.",
                 hint="Write `${ENV:NAME}` or `${FILE:/path}`.",
             )
+        check_references(self.api_key or "", READ_ANYWHERE)
         if not re.fullmatch(r"https?://[^\s@?#]+", self.address):
             raise invalid(
                 "`language.model.base_url` is not an http or https URL without a login.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelSettings
+from tidegate.config.kept_secrets import secrets_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
@@ -55,7 +56,8 @@ class Embedder:
         named = call.source is not None and len(sources) == 1
         column = self.column_of(sources[0].name, request.table, request.column) if named else None
         settings = self.model_of(column)
-        provider = self.provider(settings)
+        async with secrets_of(settings.api_key or ""):
+            provider = self.provider(settings)
         prefix = settings.query_prefix if request.purpose == "query" else settings.document_prefix
         texts = [prefix + text for text in request.texts]
 

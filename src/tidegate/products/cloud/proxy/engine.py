@@ -79,8 +79,10 @@ class CloudProxyEngine:
         self._writable = writable
         self._idle = [first]
         self._used: set[BackingConnection] = set()
+        self._outdated: set[BackingConnection] = set()
         self._places = asyncio.Semaphore(target.pool)
         self._closed = False
+        login.watch_lease(self._renew_connections)
         self._kind = first.kind
         self._version = first.version
         self.capabilities = Capabilities(
@@ -291,6 +293,7 @@ class CloudProxyEngine:
         if self._closed:
             return
         self._closed = True
+        self._login.close()
         self._drop_idle()
         for connection in tuple(self._used):
             connection.cancel("closed")
@@ -375,6 +378,8 @@ class CloudProxyEngine:
 
     async def _give_back(self, connection: BackingConnection, usable: bool) -> None:
         self._used.discard(connection)
+        usable = usable and connection not in self._outdated
+        self._outdated.discard(connection)
         if usable and self._kind == "plain":
             try:
                 await connection.ask("ROLLBACK", self._target.connect_s)
@@ -385,6 +390,11 @@ class CloudProxyEngine:
         else:
             connection.close()
         self._places.release()
+
+    def _renew_connections(self) -> None:
+        """Replace every connection: idle ones now, the others when they are given back."""
+        self._outdated |= self._used
+        self._drop_idle()
 
     def _drop_idle(self) -> None:
         for connection in self._idle:

@@ -342,7 +342,8 @@ class DatalevinEngine:
                 return await self._worker.ask(request, copy, timeout_s, cancellation, changes=False)
         if not call.changes:
             return await self._login.open(
-                lambda place: self._ask_at(place, request, timeout_s, cancellation, changes=False)
+                lambda place: self._ask_at(place, request, timeout_s, cancellation, changes=False),
+                in_turn=False,
             )
         async with self._changing:
             await self._worker.start()
@@ -351,7 +352,8 @@ class DatalevinEngine:
                     return await self._login.open(
                         lambda place: self._ask_at(
                             place, request, timeout_s, cancellation, changes=True
-                        )
+                        ),
+                        in_turn=False,
                     )
             finally:
                 self._changes += 1

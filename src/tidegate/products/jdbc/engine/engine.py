@@ -114,6 +114,7 @@ class JdbcEngine:
             if url.product.fence == "connection"
             else self._readers
         )
+        login.watch_lease(self._renew_connections)
         self._running: RunningStatements[JdbcConnection] = RunningStatements()
         self._closed = False
         self._status = Status("", None, "")
@@ -262,10 +263,15 @@ class JdbcEngine:
         if self._closed:
             return
         self._closed = True
+        self._login.close()
         await end_all({self._readers, self._writers}, self._running)
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.leave()
+
+    def _renew_connections(self) -> None:
+        for pool in {self._readers, self._writers}:
+            pool.renew()
 
     async def _reading(self, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """What `ask` gives. It is asked once more if the database had ended the session meanwhile:

@@ -289,7 +289,8 @@ class MysqlSession(ServerSession[CommandProtocol]):
         TidegateError."""
         self.interrupted = True
         try:
-            if self._login is None:
+            if self._login is None or self._login.is_leased:
+                # Another account could not end what this one runs.
                 other = await CommandProtocol.connect(self._target)
             else:
                 other = await self._login.open(CommandProtocol.connect)

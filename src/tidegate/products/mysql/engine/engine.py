@@ -105,6 +105,8 @@ class MysqlEngine:
             return session
 
         self._server = ServerPool(open_session, login.target.pool, first, first.setting.database)
+        self._login = login
+        login.watch_lease(self._server.renew)
         self._opinions = Inspector(first.setting.database)
         self._started = 0
         self._status = Status(
@@ -423,6 +425,7 @@ class MysqlEngine:
         return min(limit_s, self._account_s) if self._account_s else limit_s
 
     async def close(self) -> None:
+        self._login.close()
         await self._server.close()
 
     async def _mark(self, session: MysqlSession) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from tidegate.config.kept_secrets import secrets_of
 from tidegate.errors import Code, TidegateError
 from tidegate.products.pgedge.settings import DEFAULT_URLS, ModelSettings
 from tidegate.products.pgedge.text_to_sql.model import Message, ModelReply
@@ -26,8 +27,9 @@ async def ask_provider(
     settings: ModelSettings, system: str, messages: Sequence[Message]
 ) -> ModelReply:
     """The model's reply. Raises: TidegateError PROVIDER_* (see `retrying_http`), CONFIG_INVALID if
-    the key's reference leads nowhere."""
-    key = _key(settings)
+    the key's reference leads nowhere, SECRET_UNAVAILABLE."""
+    async with secrets_of(settings.api_key or ""):
+        key = _key(settings)
     endpoint = Endpoint(
         f"The model {settings.model}",
         settings.address,

@@ -1,0 +1,1 @@
+"""Secrets of AWS Secrets Manager, and logins by IAM to databases of RDS."""

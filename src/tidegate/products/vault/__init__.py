@@ -1,0 +1,1 @@
+"""Secrets and leased accounts of OpenBao and Vault."""
