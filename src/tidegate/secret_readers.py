@@ -1,9 +1,9 @@
 """Secrets that are kept elsewhere: a program prints them, or a server keeps them.
 
-A kind of them is a `SecretEntry`, the kernel's own or that of a product. It is searched for only where
-a reference is not to a variable, a file or the keyring. What is read is held in memory alone, for
-as long as the connection or the request that needs it, and each reading may take seconds: it runs
-on threads of its own, never on an event loop.
+A kind of them is a `SecretEntry`, the kernel's own or that of a product. It is searched for only
+where a reference is not to a variable, a file or the keyring. What is read is held in memory alone,
+for as long as the connection or the request that needs it, and each reading may take seconds: it
+runs on threads of its own, never on an event loop.
 """
 
 from __future__ import annotations

@@ -10,8 +10,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from tidegate.system.processes import APART
-
 
 class TooMuchOutputError(Exception):
     """A program printed more than was to be read."""
@@ -29,7 +27,7 @@ def read_output(words: Sequence[str], limit_s: float, most_bytes: int) -> tuple[
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        **APART,
+        start_new_session=True,
     ) as process:
         try:
             output = _read(process, limit_s, most_bytes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
 from typing import Any, TypeVar, cast
 
 from tidegate.config.installation import add_command
@@ -88,8 +89,8 @@ class _Session:
 
     def __init__(self, settings: AwsSettings) -> None:
         try:
-            import boto3
-            from botocore.config import Config
+            library: Any = import_module("boto3")  # which has no types
+            configuration: Any = import_module("botocore.config")
         except ImportError as missing:
             raise TidegateError(
                 Code.ENGINE_MISSING,
@@ -97,8 +98,8 @@ class _Session:
                 hint=f"Run: {add_command('aws')}",
             ) from missing
         self._settings = settings
-        self._open: Callable[..., Any] = boto3.session.Session
-        self._config: Any = Config(
+        self._open: Callable[..., Any] = library.Session
+        self._config: Any = configuration.Config(
             connect_timeout=settings.timeout_s,
             read_timeout=settings.timeout_s,
             retries={"total_max_attempts": 2},
@@ -137,32 +138,26 @@ class _Session:
     def _try(self, reference: tuple[str, str], do: Callable[[], _T]) -> _T:
         """What it gives; the library's errors as ours, without their texts, which may name more
         than is asked for. Raises: TidegateError."""
-        from botocore.exceptions import (
-            BotoCoreError,
-            ClientError,
-            ConnectionError,
-            HTTPClientError,
-            NoRegionError,
-        )
-
+        failures: Any = import_module("botocore.exceptions")
         try:
             return do()
-        except ClientError as error:
-            code = str(cast("dict[str, Any]", error.response).get("Error", {}).get("Code", ""))
+        except failures.ClientError as error:
+            answer: dict[str, Any] = error.response
+            code = str(answer.get("Error", {}).get("Code", ""))
             raise unavailable(
                 reference,
                 f"AWS refused it: {code[:60] or 'without a code'}",
                 "Check the name, the region, and that the role of the gate may read it.",
             ) from None
-        except NoRegionError:
+        except failures.NoRegionError:
             raise unavailable(
                 reference, "no region is named", "Set `aws.region`, or the variable AWS_REGION."
             ) from None
-        except (ConnectionError, HTTPClientError) as error:
-            place = str(cast("dict[str, Any]", error.kwargs).get("endpoint_url") or "AWS")
-            place = place.partition("?")[0]
+        except (failures.ConnectionError, failures.HTTPClientError) as error:
+            request: dict[str, Any] = error.kwargs
+            place = str(request.get("endpoint_url") or "AWS").partition("?")[0]
             raise unavailable(reference, f"{place} cannot be reached") from None
-        except BotoCoreError as error:
+        except failures.BotoCoreError as error:
             if type(error).__name__ in _CREDENTIALS:
                 why = "there are no credentials for AWS"
             else:

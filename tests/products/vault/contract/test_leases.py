@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 import support.postgres_server as postgres_server
 from products.vault.contract.test_kept_passwords import Gate, gate_of
 from products.vault.support.openbao import OpenBao, shared
+from support.certificates import Authority
 from support.eventually import until
 from support.tcp_proxy import between
 from tidegate.engines.common.renewed_login import Term
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.products.vault.settings import AppRoleSettings, KubernetesSettings, VaultSettings
 from tidegate.secret_readers import Reading, read_elsewhere, use_settings
 
@@ -122,9 +124,18 @@ async def test_while_the_vault_is_down_the_account_is_used_until_its_lease_ends(
             assert error.code is Code.SECRET_UNAVAILABLE
             assert leased.path in error.message and address in error.message
             proxy.refusing = False
-            await until(lambda: leased.connected() - {account}, "connections of a new account")
-            ((other,),) = await gate.ask("SELECT current_user")
-            assert other != account
+            assert await _next_account(gate) in leased.accounts()
+
+
+async def _next_account(gate: Gate) -> str:
+    """The account of the next lease: PostgreSQL does not find the name of one that is gone."""
+    while True:
+        try:
+            ((account,),) = await gate.ask("SELECT current_user")
+        except TidegateError as error:
+            assert "invalid role" in error.message, error
+        else:
+            return account
 
 
 async def test_an_account_that_may_not_log_in_is_not_asked_for_again_and_again(
@@ -202,14 +213,21 @@ async def test_a_pod_logs_in_by_its_service_account(
         "sub": "system:serviceaccount:db:gate",
         "kubernetes.io": {"namespace": "db", "serviceaccount": {"name": "gate", "uid": "u1"}},
     }
-    token = jwt.encode(claims, "k" * 32, algorithm="HS256")
+    key = ec.generate_private_key(ec.SECP256R1())
+    token = jwt.encode(claims, key, algorithm="ES256")
     kubernetes.token = token  # type: ignore[attr-defined]
     vault: OpenBao = shared()
     api = vault.client
     if "kubernetes/" not in api.sys.list_auth_methods()["data"]:
         api.sys.enable_auth_method("kubernetes")
     host = f"http://127.0.0.1:{kubernetes.server_address[1]}"
-    api.auth.kubernetes.configure(host, token_reviewer_jwt=token, disable_local_ca_jwt=True)
+    authority = Authority(tmp_path, "kubernetes")
+    api.auth.kubernetes.configure(
+        host,
+        authority.file.read_text(),
+        token_reviewer_jwt=token,
+        disable_local_ca_jwt=True,
+    )
     rule = 'path "secret/data/*" { capabilities = ["read"] }'
     api.auth.kubernetes.create_role(
         "gate", ["gate"], ["db"], policies=[vault.policy(rule)], ttl="1h"
