@@ -196,7 +196,7 @@ def test_what_utf8_cannot_hold_becomes_a_question_mark_in_a_text_too() -> None:
         ("p://u:${env:PW}@db", "`${env:PW}` in the URL is not a reference"),
         ("p://u:${file:/x}@db", "is not a reference"),
         ("p://u:${PW}@db", "`${PW}` in the URL is not a reference"),
-        ("p://u:${VAULT:x}@db", "refers to no known kind"),
+        ("p://u:${LOCKER:x}@db", "refers to no known kind"),
         ("p://u:${TYPED:1}@db", "refers to no known kind"),
         ("p://u:${a b}@db", "refers to no known kind"),
         ("p://u:${env:}@db", "refers to no known kind"),
@@ -214,7 +214,7 @@ def test_a_reference_that_no_secret_can_replace_is_refused(url: str, words: str)
     [
         ("p://u:${env:PW}@db", "Did you mean `${ENV:PW}`?"),
         ("p://u:${PW}@db", "Did you mean `${ENV:PW}`?"),
-        ("p://u:${VAULT:x}@db", "Write `${ENV:NAME}` or `${FILE:/path}` in its place."),
+        ("p://u:${LOCKER:x}@db", "Write `${ENV:NAME}` or `${FILE:/path}` in its place."),
     ],
 )
 def test_the_refusal_of_a_reference_says_how_it_is_written(url: str, hint: str) -> None:
@@ -258,7 +258,7 @@ def test_a_secret_that_is_not_there_now_is_told_from_one_that_never_can_be(
             resolve_option(reference)
         assert refused.value.details["cause"] == UNRESOLVED
     with pytest.raises(TidegateError) as refused:
-        resolve_option("${VAULT:x}")
+        resolve_option("${LOCKER:x}")
     assert "cause" not in refused.value.details
 
 
@@ -388,7 +388,7 @@ def test_the_password_of_a_url_is_in_no_statement_that_is_kept(text: str, dialec
         ("${ENV:}", "`${ENV:}` in the URL names no secret."),
         ("${env:PGPASS}", "`${env:PGPASS}` in the URL is not a reference."),
         ("${PGPASS}", "`${PGPASS}` in the URL is not a reference."),
-        ("${VAULT:PGPASS}", "`${VAULT:PGPASS}` in the URL refers to no known kind of secret."),
+        ("${LOCKER:PGPASS}", "`${LOCKER:PGPASS}` in the URL refers to no known kind of secret."),
         ("${ENV:PGPASS", "`${` in the URL has no `}`."),
     ],
 )
