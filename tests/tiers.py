@@ -50,6 +50,7 @@ WHOLE = {
         "wire/test_typescript_sdk.py",
     ),
     "servers and drivers beyond those of the smoke tests": (
+        "products/aws/contract", "products/vault/cli", "products/vault/contract",
         "products/cloud/contract/test_aws.py", "products/cloud/contract/test_prism.py",
         "products/cloud/contract/test_real_apis.py",
         "products/datalog/contract/test_remote_server.py",

@@ -468,6 +468,16 @@ class PooledEngine(Protocol):
         ...
 
 
+@runtime_checkable
+class LeasedEngine(Protocol):
+    """An engine whose account may be on lease."""
+
+    @property
+    def lease_ends_at(self) -> float | None:
+        """When the account is removed, as Unix time; None if it is not on lease."""
+        ...
+
+
 def can_join(engine: Engine) -> TypeGuard[JoiningEngine]:
     """Whether `other_tables` may be called."""
     return engine.capabilities.joins

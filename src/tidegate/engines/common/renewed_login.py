@@ -82,6 +82,8 @@ class RenewedLogin(Generic[TargetT]):
         self._read = read
         self.target = read(source)
         self._term = Term.of(readings_at_hand(texts_of(source)))
+        self._is_new = True
+        """No login was tried yet, so what was read is as new as it can be."""
         self._one_login = asyncio.Lock()
         self._renewed: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -133,10 +135,11 @@ class RenewedLogin(Generic[TargetT]):
     async def _open_counted(self, connect: Callable[[TargetT], Awaitable[OpenedT]]) -> OpenedT:
         """As `_open`; a refused login is not sent again for a while."""
         place = self._source.id
+        is_new, self._is_new = self._is_new, False
         try:
             check_refusal(place, self.target)
         except TidegateError:
-            if self.is_leased or not await self._renew(self.target):
+            if self.is_leased or is_new or not await self._renew(self.target):
                 raise
         try:
             opened = await self._open(connect)
@@ -151,6 +154,13 @@ class RenewedLogin(Generic[TargetT]):
     def is_leased(self) -> bool:
         """Whether the account is removed at some time."""
         return self._term is not None and self._term.ends_at is not None
+
+    @property
+    def lease_ends_at(self) -> float | None:
+        """When the account is removed, as Unix time; None if it is not on lease."""
+        if self._term is None or self._term.ends_at is None:
+            return None
+        return time.time() + self._term.ends_at - time.monotonic()
 
     async def _renew(self, tried: TargetT) -> bool:
         """Whether there is another target than the one that was tried. Raises: TidegateError

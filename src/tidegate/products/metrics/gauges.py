@@ -101,15 +101,22 @@ def _of_sources(app: App) -> Iterator[Family]:
         "tidegate_source_wait_seconds", "How long statements waited for a place.",
         labels=["source"],
     )  # fmt: skip
+    leases = GaugeMetricFamily(
+        "tidegate_source_lease_expiry_timestamp_seconds",
+        "When the lease of the account ends, in Unix time; another is taken at its half.",
+        labels=["source"],
+    )
     for each in used:
         labels, limiter = [each.source.name], each.limiter
         running.add_metric(labels, limiter.running)
         waiting.add_metric(labels, limiter.waiting)
         if each.open_connections is not None:
             opened.add_metric(labels, each.open_connections)
+        if each.lease_ends_at is not None:
+            leases.add_metric(labels, each.lease_ends_at)
         waits.add_metric(labels, limiter.waits)
         waited.add_metric(labels, limiter.waited_s)
-    yield from (running, waiting, opened, waits, waited)
+    yield from (running, waiting, opened, waits, waited, leases)
 
 
 def _of_files(app: App) -> Iterator[Family]:

@@ -544,3 +544,21 @@ async def test_a_wrong_dependency_is_named(tmp_path):
             "Invalid dependency format: h2. Expected group:artifact:version."
         )
         assert refused["status"] == "invalid_parameters"
+
+
+@pytest.mark.parametrize("driver", [None, "org.postgresql.Driver"])
+async def test_an_account_that_a_caller_names_is_no_reference_to_a_secret(tmp_path, driver):
+    server = postgres_server.shared()
+    ran, kept = tmp_path / "ran", tmp_path / "kept"
+    kept.write_text("postgres")
+    given = {} if driver is None else {"driver": driver}
+    hosts = {"temporary_sources": {"hosts": [f"127.0.0.1:{server.port}"]}}
+    async with served(tmp_path, **hosts) as jdbc:
+        for user in (f'${{COMMAND:["touch","{ran}"]}}', f"${{FILE:{kept}}}", "${ENV:PATH}"):
+            refused = await jdbc.peer().bare(
+                "connect",
+                url=f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
+                **(given | {"user": user, "password": PASSWORD}),
+            )
+            assert refused.get("status") != "connected", refused
+    assert not ran.exists()

@@ -145,6 +145,10 @@ class JdbcEngine:
         return self._status
 
     @property
+    def lease_ends_at(self) -> float | None:
+        return self._login.lease_ends_at
+
+    @property
     def process(self) -> JvmProcess:
         """The JVM that it has now, or had last. Raises: TidegateError SOURCE_NOT_CONNECTED."""
         if self._worker is None:

@@ -133,6 +133,10 @@ class MysqlEngine:
         return self._server.open_connections
 
     @property
+    def lease_ends_at(self) -> float | None:
+        return self._login.lease_ends_at
+
+    @property
     def status(self) -> Status:
         return self._status
 
