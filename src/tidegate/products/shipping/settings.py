@@ -14,6 +14,7 @@ from tidegate.config.errors import invalid
 from tidegate.config.model import Config, Count
 from tidegate.config.sections import Section
 from tidegate.paths import expand
+from tidegate.secrets import READ_ANYWHERE, check_references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -121,6 +122,7 @@ class DestinationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
                     f"{setting} the header `{name}` holds a literal secret.",
                     hint="Write ${FILE:/path} or ${ENV:NAME} in its place.",
                 )
+            check_references(value, READ_ANYWHERE)
 
     def _check_use(self, setting: str) -> None:
         """Refuse what has no effect."""
