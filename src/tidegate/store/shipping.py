@@ -34,6 +34,15 @@ class ShippingStore(Protocol):
         """The names of the destinations."""
         ...
 
+    def set_followed(self, gate: str, name: str) -> None:
+        """Keep of a destination that it has once had as much of the record as it must: from then on
+        its lag counts."""
+        ...
+
+    def followed(self, gate: str) -> frozenset[str]:
+        """The destinations of which that is kept."""
+        ...
+
     def positions(self, gate: str, destination: str) -> dict[str, Position]:
         """The positions of a destination by the name of the segment."""
         ...

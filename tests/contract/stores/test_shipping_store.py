@@ -37,6 +37,17 @@ def test_a_destination_that_is_named_no_more_is_forgotten_and_others_stay(state)
     assert state.shipping.positions(GATE, "new") == {}
 
 
+def test_that_a_destination_has_caught_up_is_kept_until_it_is_named_no_more(state, other):
+    state.shipping.set_destinations(GATE, ["siem", "file"])
+    assert state.shipping.followed(GATE) == frozenset()
+    state.shipping.set_followed(GATE, "siem")
+    state.shipping.set_destinations(GATE, ["siem", "file"])
+    assert other.shipping.followed(GATE) == {"siem"}
+    state.shipping.set_destinations(GATE, ["file"])
+    state.shipping.set_destinations(GATE, ["siem", "file"])
+    assert other.shipping.followed(GATE) == frozenset()
+
+
 def test_nothing_is_saved_of_a_destination_that_is_not_named(state):
     state.shipping.save(GATE, "siem", {"000001.jsonl": AT})
     state.shipping.set_destinations(GATE, ["siem"])

@@ -62,6 +62,7 @@ class ShippingService:
         self._gate = ""
         self._lock: int | None = None
         self._lags: dict[str, Lag] = {each.name: _NO_LAG for each in settings.to}
+        self._followed: frozenset[str] = frozenset()
         self._failure = ""
         self._stopping = Event()
         self._thread = Thread(target=self._watch, name="tidegate-ship", daemon=True)
@@ -158,12 +159,27 @@ class ShippingService:
         }
         most = self._settings.max_lag_bytes
         withheld = ""
-        if most is not None and any(lag.size > most for lag in self._lags.values()):
+        if most is not None and self._is_late(most):
             withheld = (
                 f"the record is not shipped, and what is missing elsewhere is more than"
                 f" `ship.max_lag_bytes` ({most:,})"
             )
         self._app.audit.withheld = withheld
+
+    def _is_late(self, most: int) -> bool:
+        """Whether a destination lacks more than this. One that was just added does not count until
+        it has caught up once: it would stop the calls of a gate whose record is long. Raises:
+        TidegateError."""
+        store = self._app.state.shipping
+        fresh = {name for name, lag in self._lags.items() if lag.size <= most} - self._followed
+        if fresh and self._shippers:
+            for name in fresh:
+                store.set_followed(self._gate, name)
+            self._followed |= fresh
+        late = {name for name, lag in self._lags.items() if lag.size > most}
+        if late and not late <= self._followed:
+            self._followed = store.followed(self._gate)
+        return bool(late & self._followed)
 
     def _positions(self, name: str) -> Mapping[str, Position]:
         """Raises: TidegateError."""

@@ -32,6 +32,7 @@ SETTLE_S = 5.0
 CONNECT_S = 10.0
 PATIENCE_S = 10.0
 """How long the receiver may take no data, or may take to close."""
+_CHUNK = 65_536
 _AUDIT = 13 * 8
 _PRIORITIES = {1: _AUDIT + 6, 2: _AUDIT + 5, 3: _AUDIT + 4, 4: _AUDIT + 3}
 """Facility 13 (log audit) with a severity of syslog, by that of OCSF."""
@@ -77,7 +78,9 @@ class SyslogDestination:
 
     def send(self, events: Sequence[Shipped]) -> None:
         connection = self._connect()
-        connection.sendall(b"".join(map(self._frame, events)))
+        text = memoryview(b"".join(map(self._frame, events)))
+        for begin in range(0, len(text), _CHUNK):  # each has the whole of the time
+            connection.sendall(text[begin : begin + _CHUNK])
         if self._sent == self._read:
             self._first_at = time.monotonic()
         self._sent += 1

@@ -1,7 +1,9 @@
 -- How far each destination has the segments of a gate's record. A gate is one directory of segments.
+-- `followed`: the destination has once had as much of the record as it must.
 CREATE TABLE shipping_destinations (
     gate TEXT NOT NULL,
     name TEXT NOT NULL,
+    followed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (gate, name)
 ) STRICT, WITHOUT ROWID;
 

@@ -38,6 +38,20 @@ class SqliteShippingStore:
             )
             return tuple(name for (name,) in cast("list[tuple[str]]", rows.fetchall()))
 
+    def set_followed(self, gate: str, name: str) -> None:
+        with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE shipping_destinations SET followed = 1 WHERE gate = ? AND name = ?",
+                (gate, name),
+            )
+
+    def followed(self, gate: str) -> frozenset[str]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT name FROM shipping_destinations WHERE gate = ? AND followed", (gate,)
+            )
+            return frozenset(name for (name,) in cast("list[tuple[str]]", rows.fetchall()))
+
     def positions(self, gate: str, destination: str) -> dict[str, Position]:
         with self._file.reading() as connection:
             rows = connection.execute(

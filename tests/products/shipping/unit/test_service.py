@@ -182,6 +182,25 @@ def test_at_the_limit_the_failure_mode_decides_and_every_call_is_on_record(
             wait_until(lambda: set(receiver.ids) >= set(made.ids), "every line came")
 
 
+def test_a_new_destination_stops_no_call_before_it_has_caught_up_once(tmp_path: Path) -> None:
+    with otlp_receiver() as receiver:
+        with gate(tmp_path, to=to(receiver, "old"), max_lag_bytes=4_000) as made:
+            for _ in range(20):
+                made.ask(SELECT)
+            wait_until(lambda: set(receiver.ids) >= set(made.ids), "the old one has it")
+        receiver.before = refuse
+        with gate(tmp_path, to=to(receiver, "new"), max_lag_bytes=4_000) as made:
+            wait_until(lambda: made.service.problems(), "the new one fails")
+            assert made.ask(INSERT) is None
+            assert made.app.audit.withheld == ""
+            receiver.before = lambda handler, size: True
+            wait_until(lambda: not any(each.value for each in made.service.figures()), "caught up")
+            receiver.before = refuse
+            while not made.app.audit.withheld:
+                made.ask(SELECT)
+            assert made.ask(INSERT) is Code.AUDIT_UNAVAILABLE
+
+
 def test_a_process_that_does_not_ship_withholds_calls_by_the_same_rule(tmp_path: Path) -> None:
     with otlp_receiver() as receiver:
         receiver.before = refuse
