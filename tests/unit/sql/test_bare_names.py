@@ -21,6 +21,7 @@ SELECT x.a FROM t x JOIN s y ON x.id = y.id AND c = 1 WHERE y.d IN (SELECT b FRO
 SELECT 1 AS f FROM dual ORDER BY f
 WITH q AS (SELECT a AS f FROM t) SELECT f, q.f FROM q
 WITH q (f) AS (SELECT 1 FROM dual UNION ALL SELECT f + 1 FROM q WHERE f < 5) SELECT f FROM q
+WITH q ("f") AS (SELECT 1 FROM dual) SELECT "f", q."f" FROM q
 SELECT z.f, z.a FROM (SELECT b AS f, t.* FROM t) z WHERE f > 1
 SELECT (SELECT max(c) FROM s WHERE s.id = t.id AND d = a) FROM t
 SELECT l.f FROM t CROSS JOIN LATERAL (SELECT t.a AS f FROM dual) l
