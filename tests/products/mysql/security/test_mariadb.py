@@ -57,6 +57,21 @@ def allowed(database: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM notes", "WITH n AS (SELECT id FROM notes) SELECT * FROM n", "VALUES (1)",
+        "DESC notes", "DESCRIBE notes", "EXPLAIN SELECT 1",
+    ],
+)  # fmt: skip
+async def test_whatever_reads_is_answered_as_the_database_does(
+    place: tuple[str, mysql_server.Server], tmp_path: Path, text: str
+) -> None:
+    database, server = place
+    async with asking(tmp_path, server.url(database), "mysql") as caller:
+        assert await caller.rows(text) == [list(row) for row in server.script(text, database)]
+
+
+@pytest.mark.parametrize(
     ("sql", "first"),
     [
         ("SELECT {db}.slugify(title) FROM notes ORDER BY id", "hello-world"),
