@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.model.statements import Effect
-from tidegate.sql.fingerprint import fingerprint
+from tidegate.sql.fingerprint import fingerprint, split_at_literals
 from tidegate.sql.judge import judge, judge_uncached
 
 DIALECTS = ("sqlite", "postgres", "mysql", "duckdb", "default")
@@ -118,3 +118,22 @@ def test_the_number_of_a_placeholder_is_no_value(mark: str) -> None:
     assert fingerprint(f"SELECT {mark}, 5 FROM t WHERE id = {mark}") == (
         f"SELECT {mark}, 7 FROM t WHERE id = {mark}"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("SELECT 1", ("SELECT ", "1", "")),
+        (
+            "SELECT a FROM t WHERE b = 'x y' AND c > 25 LIMIT 10",
+            ("SELECT a FROM t WHERE b = '", "x y", "' AND c > ", "25", " LIMIT ", "10", ""),
+        ),
+        ("SELECT a FROM t WHERE b = ''", ("SELECT a FROM t WHERE b = '", "", "'")),
+        ("SELECT 'x' FROM t WHERE b > 1.5", ("SELECT 'x' FROM t WHERE b > 1.5",)),
+        ("SELECT 1 -- 'x'", None),
+    ],
+)
+def test_a_text_is_split_at_the_values_that_are_compared(
+    text: str, pieces: tuple[str, ...] | None
+) -> None:
+    assert split_at_literals(text) == pieces
