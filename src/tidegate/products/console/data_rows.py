@@ -282,7 +282,10 @@ class _PageSink:
                 self.more = True
                 return
             self.rows.append([cell_of(value) for value in row])
-            self.keys.append([text_of(row[place]) for place in self._key])
+            key = [row[place] for place in self._key]
+            # SQLite takes NULL in a key, which then names no row.
+            is_named = all(value is not None for value in key)
+            self.keys.append([text_of(value) for value in key] if is_named else [])
             self.last = [row[place] for place in self._terms]
 
 
@@ -389,10 +392,12 @@ def _warnings(body: Rows, table: Table, order: PageOrder, page: Page) -> list[st
         size = "" if rows is None else f" of about {rows:,} rows"
         warnings.append(f"The table{size} has no index by {names}: each page sorts all of it.")
     if not order.by_key and not order.stable:
-        lack = "key of the table is masked" if any(c.key for c in table.columns) else ""
-        warnings.append(
-            f"The {lack or 'table has no key'}: its pages may show a row twice, or not at all."
-        )
+        key = [each for each in table.columns if each.key]
+        lack = "table has no key"
+        if key:
+            is_masked = any(each.masked for each in key)
+            lack = f"key of the table {'is masked' if is_masked else 'may be NULL'}"
+        warnings.append(f"The {lack}: its pages may show a row twice, or not at all.")
     note = page_note(page)
     return [*warnings, note] if note else warnings
 

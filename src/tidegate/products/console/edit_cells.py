@@ -16,6 +16,7 @@ _NUMBER = re.compile(
     r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|NaN|[-+]?inf(?:inity)?", re.IGNORECASE
 )
 _BOOLEANS = frozenset({"true", "false"})
+_BITS = {"true": 1, "false": 0}
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 
 
@@ -98,10 +99,14 @@ def _checked(text: str, column: EditColumn) -> str:
 
 def _of_class(text: str, storage: str | None, column: EditColumn, was: Any) -> Any:
     """The value of a class: the one that is named; else a number stays a number where the text is
-    one, and all else is a text, which the database may convert for the column."""
+    one, and all else is a text, which the database may convert for the column. True and false are
+    1 and 0 there: the word `true` is a false condition."""
     if storage == "text":
         return text
     number = text.strip()
+    bit = _BITS.get(number.lower()) if column.editor == "boolean" and storage is None else None
+    if bit is not None and not isinstance(was, str):
+        return bit
     whole = int(number) if _INTEGER.fullmatch(number) and len(number) <= 20 else None
     fits = whole is not None and _SMALLEST <= whole <= _LARGEST
     if storage == "integer":

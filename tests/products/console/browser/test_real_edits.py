@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from products.console.support.chromium import Window, violations
 from products.console.support.query_page import editor, run_line
@@ -175,6 +175,62 @@ def test_rows_are_edited_asked_for_written_and_put_back_by_keys(
     dialog.get_by_role("button", name="Put these rows back").press("Enter")
     wait_until(lambda: [row[0] for row in stored(place)] == [1, 2, 3, 4], "the rows to be back")
     assert stored(place) == first
+
+
+def test_what_is_copied_or_filled_down_keeps_its_class_and_true_is_no_text(
+    place: Desk, page: Page
+) -> None:
+    change(
+        place,
+        "CREATE TABLE IF NOT EXISTS kinds (id INTEGER PRIMARY KEY, f BOOLEAN, loose, other)",
+    )
+    change(
+        place,
+        "INSERT INTO kinds VALUES (1, 1, '5', 6), (2, 0, 7, 'x'), (3, 1, 8, x'00ff'),"
+        " (4, 0, 9, 'y')",
+    )
+    open_table(page, "kinds")
+    # The text '5' goes over two numbers, by Ctrl D and by a copy.
+    cell(page, 1, 3).click()
+    cell(page, 2, 3).click(modifiers=["Shift"])
+    page.keyboard.press("Control+d")
+    expect(cell(page, 2, 3)).to_have_text("5")
+    cell(page, 1, 3).click()
+    page.keyboard.press("Control+c")
+    cell(page, 3, 3).click()
+    page.keyboard.press("Control+v")
+    expect(cell(page, 3, 3)).to_have_text("5")
+    cell(page, 3, 4).click()
+    page.keyboard.press("Control+c")
+    cell(page, 1, 4).click()
+    page.keyboard.press("Control+v")
+    expect(bar(page)).to_contain_text("3 changed")
+    # A row that is opened while an edit of it is on its way keeps that edit.
+    held: list[Route] = []
+    page.route("**/edits", lambda route: held.append(route), times=1)
+    cell(page, 4, 4).click()
+    page.keyboard.type("late")
+    page.keyboard.press("Enter")
+    wait_until(lambda: page.evaluate("1") and held, "the edit to be sent")
+    cell(page, 4, 3).click()
+    page.keyboard.press("F2")
+    page.keyboard.press("Escape")
+    held[0].continue_()
+    # A condition of SQLite is 1 or 0: it is chosen in words, and is no word.
+    cell(page, 2, 2).click()
+    page.keyboard.press("F2")
+    choice = page.locator(".cell-editor select")
+    expect(choice).to_have_value("=false")
+    choice.select_option("=true")
+    page.keyboard.press("Enter")
+    expect(bar(page)).not_to_contain_text("Keeping")
+    grid(page).focus()
+    allow(page)
+    expect(page.locator(".edit-part .done")).to_contain_text("Written: 4 changed")
+    with closing(sqlite3.connect(place.directory / "lite.db")) as database:
+        found = database.execute("SELECT f, loose, other FROM kinds ORDER BY id").fetchall()
+    bytes_ = b"\x00\xff"
+    assert found == [(1, "5", bytes_), (1, "5", "x"), (1, "5", bytes_), (0, 9, "late")]
 
 
 def test_a_row_that_another_has_changed_is_shown_three_ways_and_resolved(

@@ -234,6 +234,40 @@ def test_what_is_no_value_is_told_by_its_column(
     assert list(found["rows"][0]["cells"]) == ["owner"]
 
 
+def test_true_and_false_are_what_the_database_has_for_them(place: Desk) -> None:
+    ask(place, "CREATE TABLE flags (id INTEGER PRIMARY KEY, f BOOLEAN, v)")
+    ask(place, "INSERT INTO flags VALUES (1, 1, 1), (2, NULL, 'x'), (3, 'true', NULL)")
+    ada = place.visitor("ada")
+    tab = pets_tab(ada, "flags")
+    word = {"text": "false"}
+    edits = [
+        {"id": f"r{n}", "kind": "update", "key": [str(n)], "cells": {"f": word}} for n in (1, 2, 3)
+    ]
+    new = {"id": "n", "kind": "insert", "cells": {"id": {"text": "4"}, "f": {"text": "True"}}}
+    assert not put(ada, tab, *edits, new)["problems"]
+    assert submitted(ada, tab)["state"] == "done"
+    # A text keeps its class; the word is no condition that holds, whatever it says.
+    assert ask(place, "SELECT f FROM flags ORDER BY id") == [(0,), (0,), ("false",), (1,)]
+    # A trigger puts back what is written: that nothing came of it is said.
+    ask(
+        place,
+        "CREATE TRIGGER back AFTER UPDATE OF v ON flags BEGIN"
+        " UPDATE flags SET v = OLD.v WHERE id = OLD.id; END",
+    )
+    put(ada, tab, {"id": "a", "kind": "update", "key": ["1"], "cells": {"v": {"text": "2"}}})
+    done = submitted(ada, tab)
+    assert done["state"] == "done" and done["rows"][0]["row"] == ["1", "0", "1"]
+    assert [each for each in done["notes"] if "1 row is stored as before" in each], done["notes"]
+
+
+def test_a_row_whose_key_is_null_is_not_named_by_another(place: Desk) -> None:
+    ada = place.visitor("ada")
+    found = grid(ada, "loose")
+    assert found["keys"] == [[], [], [], ["a"], ["b"], ["c"]]
+    (warning,) = found["warnings"]
+    assert "may be NULL" in warning
+
+
 def test_a_result_with_the_key_of_its_table_is_edited_too(place: Desk) -> None:
     ada = place.visitor("ada")
     tab = answer(ada.post("data/tabs", {"source": "lite", "kind": "query"}))["id"]

@@ -22,6 +22,7 @@ const HINTS = /** @type {Record<string, string>} */ ({
   date: "2026-01-31", time: "12:30:00", timestamp: "2026-01-31 12:30:00", timestamp_tz: "2026-01-31 12:30:00+00",
   bytes: "00ff", uuid: "00000000-0000-…", interval: "1 day", json: "{}",
 });
+const BITS = new Map([["1", "true"], ["0", "false"]]);
 const DATES = new Set(["date", "timestamp", "timestamp_tz"]);
 const LONG = new Set(["text", "json", "bytes", "other", "array"]);
 
@@ -36,8 +37,10 @@ export function cellField(options) {
 function choiceField({ column, cell: first, label, typed, onChange }) {
   const values = column.values ?? ["true", "false"];
   let start = first;
+  /** Where a database has no values of true and false, they are 1 and 0. @param {Cell} cell */
+  const word = (cell) => (column.classes && BITS.get(cellWords(cell))) || cellWords(cell);
   /** @param {Cell} cell */
-  const code = (cell) => (cell === null ? "null" : isDefault(cell) ? "default" : `=${cellWords(cell)}`);
+  const code = (cell) => (cell === null ? "null" : isDefault(cell) ? "default" : `=${word(cell)}`);
   const known = code(first).slice(1);
   const all = first && !isDefault(first) && !values.includes(known) ? [known, ...values] : values;
   const control = h("select", { "aria-label": label, onchange: () => onChange?.() },
@@ -48,7 +51,8 @@ function choiceField({ column, cell: first, label, typed, onChange }) {
   const begun = typed ? all.find((value) => value.toLowerCase().startsWith(typed.toLowerCase())) : undefined;
   if (begun !== undefined) control.value = `=${begun}`;
   /** @returns {Cell} */
-  const current = () => (control.value === "null" ? null : control.value === "default" ? { default: true } : { text: control.value.slice(1) });
+  const current = () => (control.value === code(start) ? start
+    : control.value === "null" ? null : control.value === "default" ? { default: true } : { text: control.value.slice(1) });
   return {
     node: h("div", { class: "cell-field" }, control), control,
     read: () => ({ cell: current(), problem: sameCell(current(), start) ? "" : whyInvalid(current(), column) }),

@@ -7,6 +7,12 @@
 const SHOWN = 4_096;
 const TEXTS = new Set(["text", "json", "enum", "array", "other"]);
 
+const AS_SHOWN = new Set(["text", "integer", "decimal", "float", "boolean", "date", "uuid", "json", "bytes", "enum"]);
+
+/** Whether a value of the column is what a grid shows of it. An array, a moment or an interval may be written
+ * in another way there, and a class is not shown. @param {EditColumn} column */
+export const isAsShown = (column) => column.classes === null && AS_SHOWN.has(column.editor);
+
 /** Whether an empty text is a value of the column. @param {EditColumn} column */
 export const takesEmpty = (column) => TEXTS.has(column.editor) && column.editor !== "json" && column.editor !== "enum" ||
   column.classes !== null;
@@ -68,7 +74,7 @@ export function whyInvalid(cell, column) {
   if ("default" in cell) return column.has_default ? "" : `${column.name} has no default.`;
   if ("hex" in cell) return /^(?:[\da-f]{2})*$/i.test(cell.hex) ? "" : "Bytes are written in hexadecimal, such as 00ff.";
   const { text } = cell;
-  if (column.classes) return classProblem(cell);
+  if (column.classes) return classProblem(cell, column);
   if (column.length !== null && [...text].length > column.length) return `${column.name} takes ${column.length} characters at most.`;
   switch (column.editor) {
     case "integer": return INTEGER.test(text) ? "" : `${column.name} takes a whole number.`;
@@ -80,10 +86,11 @@ export function whyInvalid(cell, column) {
   }
 }
 
-/** @param {{ text: string, class?: string }} cell */
-function classProblem(cell) {
+/** @param {{ text: string, class?: string }} cell @param {EditColumn} column */
+function classProblem(cell, column) {
   if (cell.class === "integer" && !INTEGER.test(cell.text)) return "An integer is a whole number.";
-  return cell.class === "real" && !NUMBER.test(cell.text) ? "A real is a number." : "";
+  if (cell.class === "real" && !NUMBER.test(cell.text)) return "A real is a number.";
+  return column.editor === "json" ? jsonProblem(cell.text) : "";
 }
 
 /** @param {string} text */

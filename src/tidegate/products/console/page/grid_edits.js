@@ -1,7 +1,7 @@
 /** Editing in a grid: cells by typing, blocks by pasting and filling, rows new, doubled and deleted. */
 
 import { cellEditor } from "./cell_editor.js";
-import { cellOfShown, readTabSeparated, typedCell, whyInvalid } from "./edit_cells.js";
+import { cellOfShown, isAsShown, readTabSeparated, typedCell, whyInvalid } from "./edit_cells.js";
 import { pickKey } from "./key_picker.js";
 import { perSession, say } from "./state.js";
 import { counted } from "./text.js";
@@ -14,8 +14,8 @@ import { counted } from "./text.js";
 /** @typedef {import("./staged_edits.js").StagedEdits} StagedEdits */
 /** @typedef {import("./staged_edits.js").Target} Target */
 
-/** What was copied last, with what its text does not tell. */
-const copied = perSession(() => ({ text: "", cells: /** @type {(Cell | undefined)[][]} */ ([]) }));
+/** What was copied last: its text, and what gives its values as they are stored. */
+const copied = perSession(() => ({ text: "", take: /** @type {(() => Promise<(Cell | undefined)[][]>) | null} */ (null) }));
 
 export class GridEdits {
   #grid;
@@ -58,7 +58,7 @@ export class GridEdits {
     const state = this.#rows.stateOf(row);
     if (state === "delete") return "The row is to be deleted.";
     if (state === "gone") return "The row is not there any more.";
-    return this.#rows.target(row) ?? "This row cannot be named by its key: read the rows again.";
+    return this.#rows.target(row) ?? "No key names this row: it is NULL, or was not read. Read the rows again.";
   }
 
   /** The value of a cell as far as it is known here. @param {number} row @param {number} column
@@ -224,13 +224,42 @@ export class GridEdits {
   }
 
   /** Put what is in the first row of a range into those below. @param {Range} range */
-  fill(range) {
+  async fill(range) {
     if (this.#refuses("update")) return;
     if (range.top === range.bottom) {
       say("Choose the row and those below it first.");
       return;
     }
-    this.#put({ ...range, top: range.top + 1 }, (_, column) => this.#cellAt(range.top, column));
+    const [cells] = await this.#taker({ ...range, bottom: range.top })();
+    this.#put({ ...range, top: range.top + 1 }, (_, column) => cells[column - range.left]);
+  }
+
+  /** The cells of a range as they are now. What a grid shows in another way than it is stored is read when
+   * they are taken. @param {Range} range @returns {() => Promise<(Cell | undefined)[][]>} */
+  #taker({ top, bottom, left, right }) {
+    const edits = this.#edits;
+    const names = edits.columns.slice(left, right + 1);
+    const lines = Array.from({ length: bottom - Math.max(0, top) + 1 }, (_, at) => {
+      const row = Math.max(0, top) + at;
+      const target = this.#rows.target(row);
+      const staged = target && edits.of(target)?.cells;
+      const cells = names.map((name, column) => {
+        const cell = this.#cellAt(row, left + column);
+        const about = edits.column(name);
+        const isRead = cell !== null && target && !("id" in target) && !(staged && name in staged) && about && !about.masked &&
+          (cell === undefined || !isAsShown(about));
+        return { name, cell, isRead };
+      });
+      return { target, cells };
+    });
+    const read = lines.filter(({ cells }) => cells.some(({ isRead }) => isRead));
+    return async () => {
+      const found = await edits.openAll(read.map(({ target }) => /** @type {Target} */ (target)));
+      return lines.map((line) => {
+        const before = found[read.indexOf(line)];
+        return line.cells.map(({ name, cell, isRead }) => (isRead ? before?.[name] : cell));
+      });
+    };
   }
 
   /** Put values into the cells of a range, as one step.
@@ -289,21 +318,17 @@ export class GridEdits {
   }
 
   /** Remember what was copied. @param {Range} range @param {string} text */
-  noteCopy({ top, bottom, left, right }, text) {
-    const cells = [];
-    for (let row = Math.max(0, top); row <= bottom; row += 1) {
-      const line = [];
-      for (let column = left; column <= right; column += 1) line.push(this.#cellAt(row, column));
-      cells.push(line);
-    }
-    Object.assign(copied(), { text, cells });
+  noteCopy(range, text) {
+    Object.assign(copied(), { text, take: this.#taker(range) });
   }
 
   /** Paste a block at the first cell of a range; one value, or a block that fits several times, fills it.
    * Rows past the last, and after new ones, become new rows. @param {string} text @param {Range} range */
-  paste(text, range) {
-    const own = copied().text === text && copied().cells.length ? copied().cells : null;
-    if (this.#refuses("update") || !(own || text)) return;
+  async paste(text, range) {
+    const { take } = copied();
+    const isOwn = take !== null && copied().text === text;
+    if (this.#refuses("update") || !(isOwn || text)) return;
+    const own = isOwn ? await take() : null;
     const block = own ?? readTabSeparated(text);
     const [high, broad] = [block.length, Math.max(...block.map((line) => line.length))];
     const [rows, columns] = [range.bottom - range.top + 1, range.right - range.left + 1];

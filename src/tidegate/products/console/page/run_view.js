@@ -23,6 +23,8 @@ import { counted, isolated, number, prose, visible } from "./text.js";
  *     isShown: import("./signals.js").Signal<boolean> } }} Actions `plot`: the chart that may be shown in place of rows */
 
 const TICK_MS = 100;
+/** A value of a key; bytes by their digits, if all are there. @param {import("./data_contract.js").DataCell | undefined} value */
+const keyText = (value) => (value && typeof value === "object" && "binary" in value && value.text.length === value.binary * 2 ? value.text : value);
 const FORMATS = [["csv", "CSV"], ["json", "JSON"], ["jsonl", "JSON lines"], ["sql", "SQL"]];
 
 /** @param {number} ms */
@@ -178,7 +180,7 @@ function rowsPart(item, actions) {
     const form = signal(/** @type {import("./dom.js").Child} */ (null));
     const key = /** @type {number[]} */ ([]);
     const rows = new EditedRows(item.rows, (index) => {
-      const values = key.map((at) => item.rows.rowAt(index)?.[at]);
+      const values = key.map((at) => keyText(item.rows.rowAt(index)?.[at]));
       return values.every((value) => typeof value === "string") ? /** @type {string[]} */ (values) : [];
     });
     const made = grid({

@@ -244,13 +244,18 @@ export class StagedEdits {
   /** A row as it is in the database, exactly and whole: what an editor opens with.
    * @param {Target} target @returns {Promise<Cells | null>} */
   async open(target) {
-    if ("id" in target) return null;
-    const text = keyText(target.key);
-    const known = this.of(target)?.before ?? this.#opened.get(text)?.before;
-    if (known) return known;
-    const id = this.of(target)?.id ?? newId();
-    await this.#send({ put: [{ id, kind: "update", key: target.key, seen: target.seen, cells: {}, before: null }] });
-    return this.#opened.get(text)?.before ?? null;
+    return (await this.openAll([target]))[0];
+  }
+
+  /** The same of several rows. @param {Target[]} targets @returns {Promise<(Cells | null)[]>} */
+  async openAll(targets) {
+    /** @param {Target} target */
+    const find = (target) => ("id" in target ? null : this.of(target)?.before ?? this.#opened.get(keyText(target.key))?.before ?? null);
+    // What is staged of a row and on its way is sent as it is: nothing of it would be lost by opening the row.
+    const put = targets.flatMap((target) => ("id" in target || find(target) ? [] : [this.of(target) ??
+      /** @type {Row} */ ({ id: newId(), kind: "update", key: target.key, seen: target.seen, cells: {}, before: null })]));
+    if (put.length) await this.#send({ put });
+    return targets.map(find);
   }
 
   /** Change cells of rows and add new rows, as one step; the ids of the new ones.
