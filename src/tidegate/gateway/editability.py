@@ -44,7 +44,7 @@ _EDITORS: dict[str, Editor] = {
     "uuid": "uuid", "json": "json", "array": "array",
 }  # fmt: skip
 _GENERATED = "The database computes it."
-_LABELS = re.compile(r"^(?:enum|set)\((.*)\)$", re.IGNORECASE | re.DOTALL)
+_LABELS = re.compile(r"^enum\((.*)\)$", re.IGNORECASE | re.DOTALL)
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
 
@@ -187,10 +187,10 @@ def _column(column: ColumnInfo, table: Table, dialect: str) -> EditColumn:
         reason = _GENERATED
     elif "always" in extra and "identity" in extra:
         reason = "The database alone gives its values."
-    labels = column.labels or _declared_labels(column)
-    editor: Editor = _EDITORS.get(kind, "other")
-    if labels and not column.type.lower().startswith("set"):
-        editor = "enum"
+    # A SET takes several of its labels at once: it is no list to choose one of.
+    is_set = column.type.lower().startswith("set(")
+    labels = () if is_set else column.labels or _declared_labels(column)
+    editor: Editor = "enum" if labels else _EDITORS.get(kind, "other")
     return EditColumn(
         column.name,
         column.type,

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from tidegate.engines.api import EditingEngine, RowsConflictError, can_edit
+from tidegate.engines.common.row_images import is_same_row
 from tidegate.engines.common.row_statements import Script, forms_of, script_of
 from tidegate.engines.registry import language_of
 from tidegate.errors import Code, TidegateError, masking_refused, table_refused
@@ -350,7 +351,23 @@ async def answer_rows(ctx: CallContext) -> Any:
     keeper, remarks = ctx.change.keeper, done.remarks
     if keeper is not None and keeper.reason:
         remarks = (*remarks, f"it cannot be taken back: {keeper.reason}")
+    if request.feed is None and (kept := _kept_count(request, done)):
+        rows = "1 row is" if kept == 1 else f"{kept:,} rows are"
+        remarks = (*remarks, f"{rows} stored as before: a trigger or the type of a column did that")
     return structs.replace(done, change=await end_keeping(ctx), remarks=remarks)
+
+
+def _kept_count(request: ChangeRows, done: ChangedRows) -> int:
+    """How many rows are as they were, though other values were written into them."""
+    kept = 0
+    for edit, row in zip(request.edits, done.rows, strict=True):
+        before, values = edit.before, edit.values
+        if before is None or values is None or row is None:
+            continue
+        if all(value == DEFAULT or value == before[place] for place, value in values):
+            continue
+        kept += is_same_row(before, row.image)
+    return kept
 
 
 async def try_rows(ctx: CallContext, request: ChangeRows) -> DryRun:

@@ -62,8 +62,10 @@ async def test_triggers_fire_and_the_stored_row_is_shown(postgres: Shop) -> None
 
 async def test_a_table_of_another_storage_engine_is_not_edited(maria: Shop) -> None:
     maria.script("CREATE TABLE old (id int PRIMARY KEY, x int) ENGINE=MyISAM")
+    maria.script("CREATE TABLE past (id int PRIMARY KEY, x int) WITH SYSTEM VERSIONING")
     async with gate_of(maria) as gate:
         assert "InnoDB" in (await Editor(gate, "old").describe()).reason
+        assert "system versioned" in (await Editor(gate, "past").describe()).reason
 
 
 async def test_labels_are_written_as_labels_and_never_as_numbers(maria: Shop) -> None:
@@ -79,8 +81,9 @@ async def test_labels_are_written_as_labels_and_never_as_numbers(maria: Shop) ->
             found, editor.update(found, 0, mood="1", s="2"), editor.insert(found, mood="x")
         )
         assert [editor.shown(row, found)["mood"] for row in done.rows] == ["1", "x"]
-        (column, *_) = (await editor.describe()).columns
+        (column, several, _) = (await editor.describe()).columns
         assert column.labels == ("2", "1", "x") and column.editor == "enum"
+        assert several.labels == () and several.editor == "text"  # it takes several at once
     assert maria.rows("SELECT mood + 0, s + 0, CAST(d AS CHAR) FROM moods ORDER BY 1") == [
         (2.0, 2.0, "0000-00-00"),
         (3.0, None, None),

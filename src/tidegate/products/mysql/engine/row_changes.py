@@ -146,8 +146,11 @@ async def find_changed(
     if not tables:
         raise TidegateError(Code.TABLE_UNKNOWN, f"Table not found: {name[:200]}")
     reason = ""
-    if [tuple(map(str, row)) for row in tables] != [("InnoDB", "BASE TABLE")]:
+    engine, kind = map(str, tables[0])
+    if engine != "InnoDB":
         reason = "is not an InnoDB table: its changes could not be rolled back."
+    elif kind != "BASE TABLE":
+        reason = f"is a {kind.lower()} table: its rows are not edited here."
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
     undo = await read_table(session, schema, name)
     keyed = [column for column in undo.columns if column.name in undo.key]
