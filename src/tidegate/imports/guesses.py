@@ -6,13 +6,15 @@ would lose what was written.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from msgspec import structs
 
+from tidegate.imports.column_types import Extent
 from tidegate.imports.delimited import DelimitedRecords, PositionedReader, shown
 from tidegate.imports.model import (
     MOST_COLUMNS,
@@ -39,6 +41,12 @@ _FLOAT = re.compile(r"-?[0-9]+(?:\.[0-9]+)?[eE][-+]?[0-9]{1,3}")
 _ORDERED = re.compile(r"([0-9]{1,2})[-/.]([0-9]{1,2})[-/.][0-9]{4}(?:[T ].*)?")
 _NULL_WORDS = ("NULL", "\\N", "null", "N/A", "NA")
 _BOOLEANS = frozenset({"true", "false"})
+_DOUBLE_DIGITS = 15
+_AT_ONCE = 2_000
+_WIDER: dict[Kind, Kind] = {
+    "integer": "decimal", "decimal": "float", "date": "timestamp", "timestamp": "timestamp_tz",
+}  # fmt: skip
+"""The kind that takes all that another one takes, and more."""
 
 
 class Guess(NamedTuple):
@@ -239,11 +247,19 @@ def _is_of(kind: Kind, text: str, reading: Reading) -> bool:
             decimals = _WHOLE.fullmatch(text) or _POINT.fullmatch(text)
             return bool(decimals or _GROUPED_POINT.fullmatch(text))
         case "float":
-            return bool(_FLOAT.fullmatch(text) or _POINT.fullmatch(text) or _WHOLE.fullmatch(text))
+            is_number = _FLOAT.fullmatch(text) or _POINT.fullmatch(text) or _WHOLE.fullmatch(text)
+            return is_number is not None and _fits_double(text)
         case "boolean":
             return text.lower() in _BOOLEANS
         case _:
             return _is_temporal(kind, text, reading.dates)
+
+
+def _fits_double(text: str) -> bool:
+    """Whether a double keeps all digits of a number."""
+    mantissa = text.lower().partition("e")[0]
+    digits = sum(each.isdigit() for each in mantissa)
+    return digits <= _DOUBLE_DIGITS and math.isfinite(float(text))
 
 
 def _is_temporal(kind: Kind, text: str, order: DateOrder) -> bool:
@@ -261,9 +277,41 @@ def _is_temporal(kind: Kind, text: str, order: DateOrder) -> bool:
     return True
 
 
-def guess_kinds(columns: Sequence[Sequence[Value]], reading: Reading) -> list[Kind]:
-    """The kind of each column."""
-    return [guess_kind(values, reading) for values in columns]
+class WholeColumn:
+    """A column of which all values are read: `kind` takes each of them, `extent` is what they
+    need."""
+
+    def __init__(self, kind: Kind, *, is_guessed: bool) -> None:
+        """`kind` is that of the first values; of a file that says itself what its columns are, it
+        is not guessed."""
+        self.kind: Kind = kind
+        self.extent = Extent()
+        self._is_guessed = is_guessed
+
+    def add(self, values: Sequence[Value], reading: Reading) -> None:
+        """Take further values: the kind is widened until it takes them, too."""
+        texts = [value for value in values if isinstance(value, str)]
+        while self._is_guessed and self.kind != "text":
+            if all(_is_of(self.kind, text, reading) for text in texts):
+                break
+            self.kind = _WIDER.get(self.kind, "text")
+        self.extent = self.extent.with_texts(texts)
+        if self._is_guessed and self.kind == "float" and self.extent.digits > _DOUBLE_DIGITS:
+            self.kind = "text"
+
+
+def read_columns(
+    records: Iterable[Record], reading: Reading, kinds: Sequence[Kind], *, are_guessed: bool
+) -> list[WholeColumn]:
+    """The columns by all of their values. A line that is not well formed is left out: that it is,
+    is found when the rows are checked."""
+    columns = [WholeColumn(kind, is_guessed=are_guessed) for kind in kinds]
+    source = iter(records)
+    while part := list(islice(source, _AT_ONCE)):
+        whole = [each.values for each in part if len(each.values) == len(columns)]
+        for column, values in zip(columns, zip(*whole, strict=True), strict=False):
+            column.add(values, reading)
+    return columns
 
 
 def names_of(first: Sequence[Value], width: int) -> list[str]:

@@ -117,6 +117,8 @@ def parser_of(column: EditColumn, reading: Reading) -> Parser | None:
     """What reads the texts of a file for a column of a table; None where each text is a value."""
     classes, decimal, order = column.classes, reading.decimal, reading.dates
     match column.editor:
+        case "integer" if column.type.lower() == "tinyint(1)":
+            return lambda text: _parse_bit(text, decimal)
         case "integer":
             return (
                 (lambda text: _of_64_bits(parse_whole(text, decimal)))
@@ -149,6 +151,12 @@ def parser_of(column: EditColumn, reading: Reading) -> Parser | None:
             return parse_bytes
         case _:
             return _checked(column)
+
+
+def _parse_bit(text: str, decimal: str) -> str:
+    """A value of MySQL's BOOLEAN, a number of which true is 1. Raises: ValueError."""
+    bit = {"true": "1", "false": "0"}.get(text.strip().lower())
+    return parse_whole(text, decimal) if bit is None else bit
 
 
 def _of_64_bits(text: str) -> int:

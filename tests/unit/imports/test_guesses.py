@@ -10,9 +10,16 @@ from typing import Any
 
 import pytest
 
-from tidegate.imports.column_types import type_of
+from tidegate.imports.column_types import Extent, type_of
 from tidegate.imports.delimited import DelimitedRecords
-from tidegate.imports.guesses import Guess, columns_of, guess_kind, guess_text, names_of
+from tidegate.imports.guesses import (
+    Guess,
+    columns_of,
+    guess_kind,
+    guess_text,
+    names_of,
+    read_columns,
+)
 from tidegate.imports.model import Reading, Record, Unreadable
 
 
@@ -177,7 +184,31 @@ def test_names_of_columns_differ() -> None:
     ],
 )
 def test_a_decimal_column_keeps_all_digits(values: list[str], dialect: str, type: str) -> None:
-    assert type_of("decimal", values, dialect) == type
+    assert type_of("decimal", Extent().with_texts(values), dialect) == type
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "kind"),
+    [
+        ("1", "007", "text"),
+        ("1", "+5", "text"),
+        ("1", "2.50", "decimal"),
+        ("1", "1e3", "float"),
+        ("1234567890.1234567", "1e3", "text"),
+        ("1e3", "1e400", "text"),
+        ("2024-01-02", "2024-01-02 03:04", "timestamp"),
+        ("2024-01-02 03:04", "2024-01-02 03:04Z", "timestamp_tz"),
+        ("true", "yes", "text"),
+    ],
+)
+def test_a_column_is_what_all_of_its_values_are(first: str, later: str, kind: str) -> None:
+    records = [Record(line, [first]) for line in range(1, 5_000)] + [Record(5_000, [later])]
+    (column,) = read_columns(records, Reading(), [guess_kind([first], Reading())], are_guessed=True)
+    assert column.kind == kind
+    assert type_of(column.kind, column.extent, "duckdb") == {
+        "text": "VARCHAR", "decimal": "decimal(38,2)", "float": "DOUBLE",
+        "timestamp": "TIMESTAMP", "timestamp_tz": "TIMESTAMP WITH TIME ZONE",
+    }[kind]  # fmt: skip
 
 
 SNIFFED = {

@@ -75,7 +75,7 @@ class ImportRoutes:
         """The form of a new table for the file in `source`, `schema`: {form}, as `form-plan` takes
         it."""
         id, caller = request.parameters["id"], _caller(request, signed_in)
-        return json_response(200, self._imports.form(id, Place.of(request.query), caller))
+        return json_response(200, await self._imports.form(id, Place.of(request.query), caller))
 
     async def _check(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         """Begin to read all rows for a table (`Check`): the import."""

@@ -19,7 +19,14 @@ from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import Operators, SignedIn
 from tidegate.imports.column_types import type_of
 from tidegate.imports.delimited import shown
-from tidegate.imports.guesses import SAMPLE_ROWS, columns_of, guess_kind, names_of
+from tidegate.imports.guesses import (
+    SAMPLE_ROWS,
+    WholeColumn,
+    columns_of,
+    guess_kind,
+    names_of,
+    read_columns,
+)
 from tidegate.imports.model import Kind, Reading, Record, Unreadable, Value
 from tidegate.model.cancellation import Cancellation
 from tidegate.products.console.data_calls import Caller, DataCalls, Place
@@ -73,7 +80,8 @@ class Import:
         self.names: list[str] = []
         self.kinds: list[Kind] = []
         self.first: list[Record] = []
-        self.sample: list[list[Value]] = []
+        self.whole: list[WholeColumn] | None = None
+        """The columns by all rows, once these were read."""
         self.run: ImportRun | None = None
         self.cancellation = Cancellation()
 
@@ -228,23 +236,29 @@ class Imports:
         head: list[Value] = list(own or (good[0].values if has_header and good else ()))
         found.names = names_of(head, width)
         columns += [[] for _ in range(width - len(columns))]
-        found.sample = columns
+        found.whole = None
         if file.types:
             found.kinds = [_KINDS.get(read_type(each)[0], "text") for each in file.types]
         else:
             found.kinds = [guess_kind(values, reading) for values in columns]
         found.first = (rows[1:] if has_header and rows else rows)[:SHOWN_ROWS]
 
-    def form(self, id: str, place: Place, caller: Caller) -> dict[str, Any]:
-        """The form of a new table for the file. Raises: TidegateError POLICY_SOURCE, as `find`."""
+    async def form(self, id: str, place: Place, caller: Caller) -> dict[str, Any]:
+        """The form of a new table for the file, by all of its values. Raises: TidegateError
+        POLICY_SOURCE, as `find`."""
         found = self.find(id, caller)
         source = self._calls.source(caller, place.source)
         stem = found.file.name.rpartition(".")[0] or found.file.name
-        columns = [
-            ColumnForm(name, type_of(kind, values, source.dialect))
-            for name, kind, values in zip(found.names, found.kinds, found.sample, strict=True)
+        found.file.over = False
+        try:
+            columns = await asyncio.to_thread(_whole_columns, found)
+        finally:
+            found.file.over = not found.is_busy
+        fields = [
+            ColumnForm(name, type_of(column.kind, column.extent, source.dialect))
+            for name, column in zip(found.names, columns, strict=True)
         ]
-        form = TableForm(stem[:60], place.schema or "", tuple(columns))
+        form = TableForm(stem[:60], place.schema or "", tuple(fields))
         return {"form": msgspec.to_builtins(form)}
 
     async def check(self, id: str, body: Check, caller: Caller) -> dict[str, Any]:
@@ -303,6 +317,28 @@ class Imports:
                     roles = found.caller.signed_in.operator.roles
                     if found.file.gone or now is None or now.operator.roles != roles:
                         self._forget(found)
+
+
+def _whole_columns(found: Import) -> list[WholeColumn]:
+    """The columns by all rows of the file: what the first ones look like need not hold for others.
+    They are read once. Raises: TidegateError ARGUMENT_INVALID, RESULT_GONE."""
+    if found.phase != "ready":
+        raise TidegateError(Code.ARGUMENT_INVALID, "The file is not there, or is being read")
+    if found.whole is not None:
+        return found.whole
+    reading, file = found.reading, found.file
+    try:
+        records = file.records(reading)
+        rows = iter(records)
+        if reading.header and records.names is None:
+            next(rows, None)
+        whole = read_columns(rows, reading, found.kinds, are_guessed=not file.types)
+    except Unreadable as error:
+        raise TidegateError(Code.ARGUMENT_INVALID, f"The file cannot be read: {error}.") from None
+    except ValueError:
+        raise _gone() from None  # it was closed meanwhile
+    found.whole, found.kinds = whole, [each.kind for each in whole]
+    return whole
 
 
 def _gone() -> TidegateError:
