@@ -26,7 +26,7 @@ from tidegate.gateway.handlers import Handlers
 from tidegate.gateway.judging import judging_limiter
 from tidegate.gateway.masking import source_key
 from tidegate.gateway.open_transactions import OpenTransactions
-from tidegate.gateway.preview import explain_call, explain_text
+from tidegate.gateway.preview import explain_call, explain_text, explain_under_rules
 from tidegate.gateway.recorder import record_failure
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.running_calls import OPERATOR, RunningCalls
@@ -178,6 +178,16 @@ class Gateway:
         """
         ctx = CallContext.begin(self._services, call, "explain")
         explanation = await explain_text(ctx)
+        return ctx.judgement, explanation
+
+    async def judge_under_rules(self, call: Call) -> tuple[Judgement, Explanation]:
+        """As `judge`, and by what is hidden from the caller, for which the names of the database
+        are needed.
+
+        Raises: TidegateError SOURCE_UNKNOWN.
+        """
+        ctx = CallContext.begin(self._services, call, "explain")
+        explanation = await explain_under_rules(ctx)
         return ctx.judgement, explanation
 
     async def explain(self, call: Call) -> tuple[Judgement, Explanation]:

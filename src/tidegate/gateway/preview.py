@@ -26,13 +26,9 @@ async def explain_call(ctx: CallContext) -> Explanation:
         return explanation
     bind_caller(ctx)
     await connect(ctx)
-    refused = await _explain_joined(ctx)
+    refused = await _explain_joined(ctx) or await _explain_mask(ctx, explanation)
     if refused is not None:
         return refused
-    try:
-        await mask(ctx)
-    except TidegateError as refusal:
-        return under_data_rules(explanation, verdict_of(refusal))
     request = ctx.call.request
     opinion = await ctx.engine.inspect(request.statement, ctx.judgement, request.limits.timeout_s)
     if opinion is not None and opinion.effect > ctx.judgement.effect:
@@ -43,6 +39,30 @@ async def explain_call(ctx: CallContext) -> Explanation:
     return explanation if ctx.data_rules is None else under_data_rules(explanation, None)
 
 
+async def explain_under_rules(ctx: CallContext) -> Explanation:
+    """The verdict on what the text shows and, where something is hidden from the caller, by the
+    rules that hide it: these need the names of the database, which is asked for no more. Without
+    such rules no source is opened. `ctx.judgement` is set.
+
+    Raises: TidegateError SOURCE_UNKNOWN.
+    """
+    explanation = await explain_text(ctx)
+    if explanation.verdict.kind == "deny" or not isinstance(ctx.call.request, Query):
+        return explanation
+    try:
+        bind_caller(ctx)
+    except TidegateError as refusal:
+        return under_data_rules(explanation, verdict_of(refusal))
+    if ctx.data_rules is None:
+        return explanation
+    try:
+        await connect(ctx)
+    except TidegateError:
+        return explanation  # the call itself will say what is wrong with the source
+    refused = await _explain_joined(ctx) or await _explain_mask(ctx, explanation)
+    return refused or explanation
+
+
 async def explain_text(ctx: CallContext) -> Explanation:
     """The verdict of the policy on what the text shows. `ctx.judgement` is set.
 
@@ -51,6 +71,15 @@ async def explain_text(ctx: CallContext) -> Explanation:
     find(ctx)
     await classify(ctx)
     return _explain(ctx)
+
+
+async def _explain_mask(ctx: CallContext, explanation: Explanation) -> Explanation | None:
+    """What the rules that hide something from the caller refuse."""
+    try:
+        await mask(ctx)
+    except TidegateError as refusal:
+        return under_data_rules(explanation, verdict_of(refusal))
+    return None
 
 
 async def _explain_joined(ctx: CallContext) -> Explanation | None:

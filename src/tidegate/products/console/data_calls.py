@@ -110,6 +110,10 @@ class DataCalls:
         """What the gate would say to a call by its text alone."""
         return await self._gateway.judge(call)
 
+    async def judge_under_rules(self, call: Call) -> tuple[Judgement, Explanation]:
+        """What the gate would say to a call, by its text and by what is hidden from the caller."""
+        return await self._gateway.judge_under_rules(call)
+
     async def sources(self, caller: Caller) -> tuple[SourceEntry, ...]:
         """The sources that the operator may read, by name, with the state of each."""
         entries, _ = await self.ask(caller, ListSources(), None, tuple[SourceEntry, ...])

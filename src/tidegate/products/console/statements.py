@@ -89,7 +89,8 @@ class Statements:
         self._reading = asyncio.Lock()
 
     async def judge(self, body: Text, caller: Caller) -> dict[str, Any]:
-        """What each statement of a text would do and what the gate would say, by the text alone."""
+        """What each statement of a text would do and what the gate would say, by the text and by
+        what is hidden from the operator."""
         source = self._calls.source(caller, body.source)
         text = body.statement
         if not speaks_sql(source):
@@ -121,7 +122,7 @@ class Statements:
     ) -> dict[str, Any]:
         query = Query(Statement(text), database=place.database, schema=place.schema)
         call = self._calls.call(caller, query, place.source, tool="run")
-        judgement, explanation = await self._calls.judge(call)
+        judgement, explanation = await self._calls.judge_under_rules(call)
         verdict = explanation.verdict
         # That a person is asked is what the page says itself.
         why = {"allow": judgement.reason, "ask": ""}.get(verdict.kind, verdict.reason)

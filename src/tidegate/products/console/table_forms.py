@@ -84,7 +84,7 @@ class TableForms:
     async def _step(self, step: Step, place: Place, caller: Caller) -> dict[str, Any]:
         query = Query(Statement(step.text), database=place.database, schema=place.schema)
         call = self._calls.call(caller, query, place.source, tool="run")
-        judgement, explanation = await self._calls.judge(call)
+        judgement, explanation = await self._calls.judge_under_rules(call)
         verdict = explanation.verdict
         return {
             "text": step.text,
