@@ -218,8 +218,9 @@ async def _run_statement(ctx: CallContext) -> Page | Document:
         page = structs.replace(page, change=await end_keeping(ctx))
     if more is not None:
         page = structs.replace(page, more=more)
-    if query is not None and query.masked and permit.effect is Effect.READ:
-        page = structs.replace(page, masked=query.masked)
+    hides = query is not None and (query.masked or query.filtered)
+    if query is not None and hides and permit.effect is Effect.READ:
+        page = structs.replace(page, masked=query.masked, filtered=query.filtered)
     if noted is not None and noted.found and ctx.data_rules is None:
         # A trigger may quote any value in one: only a caller without masks and filters gets them.
         page = structs.replace(page, notices=noted.found)

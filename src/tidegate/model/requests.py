@@ -114,11 +114,12 @@ class Query(EngineRequest, frozen=True):
     With a `sink` the rows go there and the page has none. The first `offset` rows are read and left
     out, so that the statement itself stays as it is. `masked` is set where a statement is
     rewritten: masked columns as (table, column) that a query touches, or that the tables have that
-    a change names. `tuning` are settings of the database, as (name, value), that say how hard it
-    searches and never what it may read; an engine refuses those that are not on its list.
-    `in_parts`: its reader takes the rows as it needs them, and may send other statements of the
-    same transaction meanwhile. `is_whole`: where a budget has no more for the rows of its `sink`,
-    it fails; else they end there, which the page says.
+    a change names; so is `filtered`: tables that a query reads and of which rows are hidden.
+    `tuning` are settings of the database, as (name, value), that say how hard it searches and never
+    what it may read; an engine refuses those that are not on its list. `in_parts`: its reader takes
+    the rows as it needs them, and may send other statements of the same transaction meanwhile.
+    `is_whole`: where a budget has no more for the rows of its `sink`, it fails; else they end
+    there, which the page says.
     """
 
     kind: ClassVar[str] = "query"
@@ -131,6 +132,7 @@ class Query(EngineRequest, frozen=True):
     sink: RowSink | None = None
     offset: int = 0
     masked: tuple[tuple[str, str], ...] = ()
+    filtered: tuple[str, ...] = ()
     tuning: tuple[tuple[str, str], ...] = ()
     in_parts: bool = False
     is_whole: bool = False

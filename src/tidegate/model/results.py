@@ -124,6 +124,7 @@ class Page(msgspec.Struct, frozen=True):
     `affected` counts rows changed by a writing statement; `more` is the handle of the cached
     rest, if there is one. `masked` are the masked columns, as (table, column), that the
     statement touched: its rows, conditions and counts are of the masks and not of the values.
+    `filtered` are the tables that it read and of which a row filter may hide rows.
     `size` is how many bytes went to a sink that counts them; None: those of `rows`. `upstream` is
     there where the source is made of APIs. `change` is the id of the change whose rows are kept,
     empty if none are. `reads_nothing`: the statement is a query whose rows have no column
@@ -143,6 +144,7 @@ class Page(msgspec.Struct, frozen=True):
     more: str | None = None
     status: str | None = None
     masked: tuple[tuple[str, str], ...] = ()
+    filtered: tuple[str, ...] = ()
     size: int | None = None
     upstream: UpstreamUse | None = None
     change: str = ""

@@ -21,6 +21,16 @@ def masking_note(masked: Sequence[tuple[str, str]]) -> str:
     return f"{', '.join(names)} {verb} masked: conditions and counts use the mask, not the value"
 
 
+def filter_note(filtered: Sequence[str]) -> str:
+    """That a row filter may hide rows of tables; empty if there are none."""
+    if not filtered:
+        return ""
+    names = [*filtered[:_MOST]]
+    if len(filtered) > _MOST:
+        names.append(f"{len(filtered) - _MOST} more")
+    return f"a row filter of the source may hide rows of {', '.join(names)}"
+
+
 def partial_note(skipped: Sequence[SkippedCall]) -> str:
     """That rows of accounts or regions are not there, and of which."""
     shown = [
@@ -69,6 +79,11 @@ def page_note(page: Page) -> str:
     if page.budget:
         notes.append(page.budget)
     return "; ".join(notes)
+
+
+def page_notes(page: Page) -> list[str]:
+    """The same for people, with the row filters that may hide rows from them."""
+    return [note for note in (filter_note(page.filtered), page_note(page)) if note]
 
 
 def found_nothing(page: Page) -> bool:

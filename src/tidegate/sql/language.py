@@ -65,11 +65,13 @@ class SqlLanguage(Language):
             statement = rewrite.rewrite_explained(*given)
             tuning = _tuning(request, statement, source)
             return structs.replace(request, statement=statement, tuning=tuning)
-        statement, masked = rewrite.rewrite_noting(*given)
+        statement, (masked, filtered) = rewrite.rewrite_noting(*given)
         if isinstance(request, Prepare):
             return structs.replace(request, statement=statement, masked=masked)
         tuning = _tuning(request, statement, source)
-        return structs.replace(request, statement=statement, masked=masked, tuning=tuning)
+        return structs.replace(
+            request, statement=statement, masked=masked, filtered=filtered, tuning=tuning
+        )
 
     def bound_to_session(self, catalog: Catalog, source: Source, rules: DataRules) -> str | None:
         from tidegate.sql.masking.session_settings import table_bound_to_session

@@ -17,7 +17,7 @@ from tidegate.products.console.data_calls import Caller
 from tidegate.products.console.data_export import cut_of
 from tidegate.products.console.runs import Run, Runs
 from tidegate.products.console.stored_rows import StoredRows
-from tidegate.results.notes import page_note
+from tidegate.results.notes import page_notes
 
 MOST_AT_ONCE = 2
 """Charts that are computed at once."""
@@ -60,7 +60,7 @@ def _chart_of(run: Run, spec: dict[str, Any] | None, read: ChartSpec | None) -> 
             return msgspec.json.encode({"spec": None, "chart": None})
         read = read_spec(spec)
     chart = compute_chart(read, run.rows.columns, run.rows.values())
-    notes = [cut_of(run), "" if run.page is None else page_note(run.page)]
+    notes = [cut_of(run), *([] if run.page is None else page_notes(run.page))]
     said = tuple([f"{each[0].upper()}{each[1:]}." for each in notes if each])
     whole: Chart = structs.replace(chart, notes=(*said, *chart.notes))
     return msgspec.json.encode({"spec": spec, "chart": whole})

@@ -62,7 +62,8 @@ class ColumnFigures:
         table, _ = await self._calls.table(caller, body, body.table)
         names = [each.name for each in table.columns if not each.masked][:MOST_COLUMNS]
         if not names:
-            return msgspec.json.encode({"rows": 0, "whole": False, "columns": []})
+            none: dict[str, Any] = {"rows": 0, "whole": False, "filtered": False, "columns": []}
+            return msgspec.json.encode(none)
         order = order_of(table, [], source.dialect)
         text = rows_statement(table, order, [], source.dialect, names)
         cells = _Cells()
@@ -74,8 +75,13 @@ class ColumnFigures:
         )
         page, _ = await self._calls.ask(caller, request, body.source, Page, tool="columns")
         found = await asyncio.to_thread(_figures_of, cells)
-        whole = not page.truncations
-        return msgspec.json.encode({"rows": page.row_count, "whole": whole, "columns": found})
+        fields = {
+            "rows": page.row_count,
+            "whole": not page.truncations,
+            "filtered": bool(page.filtered),
+            "columns": found,
+        }
+        return msgspec.json.encode(fields)
 
 
 def _figures_of(found: _Cells) -> list[Distribution]:

@@ -29,7 +29,7 @@ from tidegate.products.console.runs import MOST_ROWS, Run, Runs
 from tidegate.products.console.stored_rows import StoredRows
 from tidegate.results.formats import Writer, writer
 from tidegate.results.json_values import json_raw
-from tidegate.results.notes import cut_note, page_note
+from tidegate.results.notes import cut_note, page_notes
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.quoting import qualified
@@ -153,8 +153,7 @@ class DataExports:
             caller, request, wanted.source, Page, tool="export", cancellation=cancellation
         )
         rows.end()
-        note = page_note(page)
-        notes += [note] if note else []
+        notes += page_notes(page)
         return Written(wanted.table, wanted.source, page.row_count, cut_note(page), notes)
 
     async def _write_run(
@@ -171,7 +170,7 @@ class DataExports:
         table = find(dialect).quote("result")
         rows = writer(wanted.format, draft.put, table=table, dialect=dialect)
         written = await asyncio.to_thread(_write_held, run, rows, cancellation)
-        notes = [page_note(run.page)] if run.page is not None and page_note(run.page) else []
+        notes = [] if run.page is None else page_notes(run.page)
         return Written("result", run.source.name, written, cut_of(run), notes)
 
 

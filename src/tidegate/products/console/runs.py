@@ -38,7 +38,7 @@ from tidegate.products.console.result_quota import ResultQuota
 from tidegate.products.console.statement_parts import Utf16
 from tidegate.products.console.stored_rows import StoredRows, result_gone
 from tidegate.products.console.typed_values import Value, typed_values
-from tidegate.results.notes import page_note, pages_note
+from tidegate.results.notes import page_notes, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
@@ -326,8 +326,7 @@ class Runs:
             run.warnings.append(
                 f"The first {run.rows.count:,} rows are shown: more would take too much room."
             )
-        if note := page_note(page):
-            run.warnings.append(note)
+        run.warnings += page_notes(page)
 
     async def _advised(self, run: Run, error: TidegateError) -> TidegateError:
         """The error, with the nearest names where the database missed one: of those that the

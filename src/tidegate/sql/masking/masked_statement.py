@@ -30,7 +30,8 @@ from tidegate.sql.statement_kinds import explained
 class MaskedStatement:
     """A statement to be rewritten. `edits` are what was changed in the text itself; None before,
     and where more was. `masked` are columns as (table, column): the masked ones that a query
-    touches, or those of the tables that a change names."""
+    touches, or those of the tables that a change names. `filtered` are the tables and views that a
+    query reads and of which rows are hidden."""
 
     def __init__(
         self, text: str, tokens: list[Token], dialect: Dialect, derived: DerivedTables
@@ -42,6 +43,7 @@ class MaskedStatement:
         self._derived = derived
         self.edits: list[Edit] | None = None
         self.masked: Touched = ()
+        self.filtered: tuple[str, ...] = ()
 
     def rewrite(self) -> str:
         """Its text as it may run. Raises: TidegateError POLICY_MASKED, POLICY_TABLE, Refusal."""
@@ -109,6 +111,8 @@ class MaskedStatement:
         edits, named, masked_tables = self._derived.edits(parsed)
         if masked_tables and (self._form == "query" or self._tokens[0].key == "SUMMARIZE"):
             self.masked = self._derived.touched(parsed, named)
+            hiding = {each.table.name for each in named if self._derived.is_filtered(each.table)}
+            self.filtered = tuple(sorted(hiding))
         self._check_allowlist(parsed)
         if self._form == "explain":
             for table in masked_tables:

@@ -46,6 +46,15 @@ from tidegate.sql.masking.touched_columns import Touched
 from tidegate.sql.scan import scan
 
 
+class Noted(NamedTuple):
+    """What a statement touches of what is hidden. `masked` are columns as (table, column): those
+    that a query touches, or those of the tables that a change names. `filtered` are the tables and
+    views that a query reads and of which rows are hidden."""
+
+    masked: Touched = ()
+    filtered: tuple[str, ...] = ()
+
+
 def rewrite(
     statement: Statement,
     dialect: str,
@@ -73,9 +82,9 @@ def rewrite_noting(
     catalog: Catalog,
     key: str,
     schema: str | None = None,
-) -> tuple[Statement, Touched]:
-    """What `rewrite` gives, and masked columns as (table, column): those that a query touches, or
-    those of the tables that a change names. Raises: as `rewrite`."""
+) -> tuple[Statement, Noted]:
+    """What `rewrite` gives, and what the statement touches of what is hidden. Raises: as
+    `rewrite`."""
     _check_key(key)
     text, under = statement.text, _under(dialect, data_rules, catalog, schema)
     pieces = split_at_literals(text) if len(text) <= LONGEST else None
@@ -83,15 +92,15 @@ def rewrite_noting(
         split = SplitText(text, pieces)
         found = _framed(split, under)
         if found is not None and not (found[0].keys and statement.params):
-            frame, masked = found
+            frame, noted = found
             filled = frame.filled(split)
             if frame.keys:
-                return Statement(filled, (key,) * frame.keys, frame.fingerprint), masked
+                return Statement(filled, (key,) * frame.keys, frame.fingerprint), noted
             if filled == text:
-                return statement, masked
-            return Statement(filled, statement.params, frame.fingerprint), masked
+                return statement, noted
+            return Statement(filled, statement.params, frame.fingerprint), noted
     written = _rewritten(text, under)
-    return _bound(statement, written, key, find(dialect)), written.masked
+    return _bound(statement, written, key, find(dialect)), written.noted
 
 
 def rewrite_uncached(
@@ -110,7 +119,7 @@ def rewrite_uncached(
     under = _under(dialect, data_rules, catalog, schema)
     tokens = scan(statement.text, find(under.dialect))
     written = _masked_statement(statement.text, tokens, under).rewrite()
-    return _bound(statement, _Written(written, tokens, ()), key, find(dialect))
+    return _bound(statement, _Written(written, tokens, Noted()), key, find(dialect))
 
 
 def rewrite_explained(
@@ -160,11 +169,11 @@ def _under(dialect: str, data_rules: DataRules, catalog: Catalog, schema: str | 
 
 class _Written(NamedTuple):
     """A rewritten text in which `KEY` marks the places of the key, the tokens of the text that
-    the caller wrote, and the masked columns of `rewrite_noting`."""
+    the caller wrote, and what `rewrite_noting` notes."""
 
     text: str
     tokens: list[Token]
-    masked: Touched
+    noted: Noted
 
 
 class _Under(NamedTuple):
@@ -183,7 +192,7 @@ class _PatternRewrite(NamedTuple):
     text: str
     written: str
     anchors: tuple[Anchor, ...] | None
-    masked: Touched
+    noted: Noted
 
 
 def _rewritten(text: str, under: _Under) -> _Written:
@@ -196,8 +205,8 @@ def _compute(text: str, under: _Under) -> _Written:
         if KEY in text:
             raise masking_refused("The statement holds a NUL character", "masking.text")
         tokens = scan(text, find(under.dialect))
-        written, masked = _followed(text, tokens, under)
-        return _Written(written, tokens, masked)
+        written, noted = _followed(text, tokens, under)
+        return _Written(written, tokens, noted)
     except Refusal as refusal:
         raise masking_refused(
             "Some of this source is hidden from this caller, and the statement cannot be"
@@ -213,26 +222,26 @@ def _compute(text: str, under: _Under) -> _Written:
 _kept = lru_cache(maxsize=512)(_compute)
 
 
-def _followed(text: str, tokens: list[Token], under: _Under) -> tuple[str, Touched]:
+def _followed(text: str, tokens: list[Token], under: _Under) -> tuple[str, Noted]:
     """The statement rewritten like one of its pattern was, else by itself."""
     if len(text) <= LONGEST and find(under.dialect).roots.get(tokens[0].key) == "query":
         pattern = RewriteTemplate(text, tokens)
         plan = _pattern_rewrite(pattern, under)
         if plan.anchors is not None:
-            return replace_spans(text, placed(plan.anchors, pattern)), plan.masked
+            return replace_spans(text, placed(plan.anchors, pattern)), plan.noted
         if plan.text == text:
-            return plan.written, plan.masked
+            return plan.written, plan.noted
     statement = _masked_statement(text, tokens, under)
-    return statement.rewrite(), statement.masked
+    return statement.rewrite(), _noted(statement)
 
 
 @lru_cache(maxsize=512)
-def _framed(split: SplitText, under: _Under) -> tuple[Frame, Touched] | None:
+def _framed(split: SplitText, under: _Under) -> tuple[Frame, Noted] | None:
     """What all statements become that differ from this one in plain values only; None if that is
     not certain, so that each is rewritten by itself. Raises: TidegateError POLICY_MASKED,
     POLICY_TABLE."""
     text = split.text
-    written, tokens, masked = _rewritten(text, under)
+    written, tokens, noted = _rewritten(text, under)
     dialect = find(under.dialect)
     if dialect.roots.get(tokens[0].key) != "query" or (KEY in written and has_placeholder(tokens)):
         return None
@@ -250,7 +259,7 @@ def _framed(split: SplitText, under: _Under) -> tuple[Frame, Touched] | None:
     frame = framed(split, pattern, edits, None if alike == bound else alike)
     if frame is None or frame.filled(split) != bound:
         return None
-    return frame._replace(keys=keys), masked
+    return frame._replace(keys=keys), noted
 
 
 @lru_cache(maxsize=512)
@@ -261,7 +270,12 @@ def _pattern_rewrite(pattern: RewriteTemplate, under: _Under) -> _PatternRewrite
     anchors = None if edits is None else anchored(edits, pattern)
     if anchors is not None and replace_spans(pattern.text, placed(anchors, pattern)) != written:
         anchors = None
-    return _PatternRewrite(pattern.text, written, anchors, statement.masked)
+    return _PatternRewrite(pattern.text, written, anchors, _noted(statement))
+
+
+def _noted(statement: MaskedStatement) -> Noted:
+    """Once the statement is rewritten."""
+    return Noted(statement.masked, statement.filtered)
 
 
 def _masked_statement(text: str, tokens: list[Token], under: _Under) -> MaskedStatement:

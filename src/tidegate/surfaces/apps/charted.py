@@ -20,7 +20,7 @@ from tidegate.charts.marks import compute_chart
 from tidegate.charts.spec import ChartSpec, read_spec
 from tidegate.model.requests import Query
 from tidegate.model.results import Column, Page, Truncation
-from tidegate.results.notes import cut_note, page_note
+from tidegate.results.notes import cut_note, page_notes
 from tidegate.results.row_stream import WriterSink
 from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
 
@@ -81,7 +81,7 @@ async def chart_of(
     request = structs.replace(query, keep_rest=False, sink=WriterSink(rows, lambda: rows.size))
     page = await context.handle(request, source, Page, terms=terms, reads_only=True)
     chart = await asyncio.to_thread(compute_chart, read, rows.columns, [rows.rows], MOST_MARKS)
-    said = [each for each in (cut_note(page), page_note(page)) if each]
+    said = [each for each in (cut_note(page), *page_notes(page)) if each]
     return structs.replace(chart, notes=(*said, *chart.notes)), page
 
 

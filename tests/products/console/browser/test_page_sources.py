@@ -16,6 +16,10 @@ from tidegate.products.console.page_files import CHART
 from tidegate.surfaces.apps.page import MODULES
 
 FIRST_PAGES_BYTES = 60 * 1024
+DATA_BYTES = 160_000
+"""All that a browser without any of it loads for a table, or a statement and its result."""
+EDITS_BYTES = 34_000
+"""What the first key that edits a row loads in addition."""
 LAZY = {
     *("activity.js", "access.js", "chart_view.js", "data.js", "find_text.js", "now.js"),
     "row_edits.js",
@@ -82,6 +86,16 @@ def test_sign_in_and_inbox_are_small() -> None:
     assert not names & LAZY
     sizes = {name: len(gzip.compress((PAGE / name).read_bytes(), 9)) for name in names}
     assert sum(sizes.values()) <= FIRST_PAGES_BYTES, sizes
+
+
+def test_data_is_small_and_what_edits_rows_is_loaded_apart() -> None:
+    first = {"index.html", "style.css", "pages.css", "icon.svg"} | imported("app.js")
+    data = {"data.css", "query.css"} | imported("data.js")
+    assert not (first | data) & (LAZY - {"data.js"})
+    edits = {"edit.css"} | imported("row_edits.js")
+    for names, most in ((first | data, DATA_BYTES), (edits - first - data, EDITS_BYTES)):
+        sizes = {name: len(gzip.compress((PAGE / name).read_bytes(), 9)) for name in names}
+        assert sum(sizes.values()) <= most, sizes
 
 
 def test_a_diagram_is_small_with_all_that_lays_it_out() -> None:

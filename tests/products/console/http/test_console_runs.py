@@ -43,7 +43,8 @@ MANY = {
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    with desk(tmp_path_factory.mktemp("runs")) as found:
+    hides = {"lite": ("--filter", "loose: v < 2")}
+    with desk(tmp_path_factory.mktemp("runs"), flags=hides) as found:
         yield found
 
 
@@ -122,6 +123,17 @@ def test_a_chart_is_of_all_rows_that_are_held_and_exact(vera: Visitor, source: s
     assert (chart["row_count"], chart["columns"]) == (2_500, ["i", "Sum of i"])
     assert chart["rows"][0] == ["0 – 500", str(sum(range(500)))]
     assert chart["notes"] == ["Cut after 2,500 rows, the limit: there are more."]
+
+
+def test_a_result_and_its_chart_say_that_rows_may_be_hidden(vera: Visitor) -> None:
+    held = run(vera, "lite", "SELECT * FROM (SELECT v AS n, count(*) AS c FROM loose GROUP BY v)")
+    assert rows(vera, held["id"]) == [["1", "4"]]
+    said = "row filter of the source may hide rows of loose"
+    assert held["warnings"] == [f"a {said}"]
+    chart = answer(vera.post(f"data/runs/{held['id']}/chart", {}))["chart"]
+    assert chart["notes"] == [f"A {said}."]
+    figures = answer(vera.post("data/columns", {"source": "lite", "table": "loose"}))
+    assert (figures["rows"], figures["whole"], figures["filtered"]) == (4, True, True)
 
 
 @pytest.mark.parametrize("source", ENGINES)
@@ -449,7 +461,15 @@ def test_each_statement_of_a_text_is_judged_without_running(
     assert "".join(part for _, part in found["spans"]) == text
     assert found["error"] is None
     admin = answer(ada.post("data/judge", {"source": source, "statement": text}))
-    assert [each["verdict"] for each in admin["statements"]] == ["allow", "allow", "ask"]
+    assert [each["verdict"] for each in admin["statements"]] == ["allow", "allow", "deny"]
+    # What is hidden counts, too: nothing is said to be allowed that its run refuses.
+    text = (
+        "UPDATE customers SET email = 'x' WHERE id = 1; CREATE TABLE m (i INT); DROP TABLE orders"
+    )
+    masked = answer(ada.post("data/judge", {"source": source, "statement": text}))["statements"]
+    assert [each["verdict"] for each in masked] == ["deny"] * 3
+    for each, statement in zip(masked, text.split("; "), strict=True):
+        assert run(ada, source, statement)["message"] == each["why"]
     broken = answer(vera.post("data/judge", {"source": source, "statement": "SELECT 'x"}))
     assert broken["error"]["at"] == 7 and broken["statements"][0]["verdict"] == "deny"
     large = "SELECT 1 -- " + "x" * 110_000

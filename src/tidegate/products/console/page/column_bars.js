@@ -8,7 +8,7 @@ import { isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {{ label: string, count: number }} Bar */
 /** @typedef {{ name: string, rows: number, nulls: number, distinct: number | null, bars: Bar[], named: boolean }} ColumnFigures */
-/** @typedef {{ rows: number, whole: boolean, columns: ColumnFigures[] }} TableFigures */
+/** @typedef {{ rows: number, whole: boolean, filtered: boolean, columns: ColumnFigures[] }} TableFigures */
 
 const SPACE = "http://www.w3.org/2000/svg";
 const HEIGHT = 26;
@@ -79,8 +79,8 @@ export function columnFigures(place, table) {
     bar: h("div", { class: "figures-bar" },
       h("button", { class: "small", disabled: () => isBusy.value, onclick: () => void read() },
         () => (isBusy.value ? "Reading …" : found.value ? "Read the values again" : "Show what the columns hold")),
-      () => (found.value ? h("span", { class: "note" }, found.value.whole ? `Of all ${number(found.value.rows)} rows.`
-        : `Of the first ${number(found.value.rows)} rows by key; there are more.`) : null),
+      () => (found.value ? h("span", { class: "note" }, !found.value.whole ? `Of the first ${number(found.value.rows)} rows by key; there are more.`
+        : `Of all ${number(found.value.rows)} rows${found.value.filtered ? " that a row filter lets you see" : ""}.`) : null),
       () => (problem.value ? h("p", { class: "error", role: "alert" }, prose(problem.value)) : null)),
     /** @param {string} name of a column */
     nulls: (name) => () => {
