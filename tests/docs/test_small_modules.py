@@ -18,7 +18,6 @@ SOURCES = ROOT / "src"
 SMALL = 40
 
 REASONS = {
-    "tidegate.imports.column_types": "the words of dialects; its one user reads files",
     "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
     "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
     "tidegate.products.duckdb.server_panels": "statements of panels; its one user is large",
