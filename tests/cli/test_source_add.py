@@ -59,6 +59,7 @@ def everything_in(state: Path) -> bytes:
         ("postgresql://me:${PW}@db/x", "${ENV:PW}"),
         ("postgresql://me:${VAULT:shop/pw}@db/x", "${VAULT:shop/pw}"),
         ("postgresql://me:${ENV:}@db/x", "names no secret"),
+        ("postgresql://me:${COMMAND:pass show x}@db/x", '${COMMAND:["pass","show","x"]}'),
         ("postgresql://me:${ENV:PW@db/x", "has no `}`"),
         ("postgresql://me@127.0.0.1:1/x?sslmod=require", "`sslmode`"),
         ("postgresql://me@127.0.0.1:1/x?sslmode=requir", "sslmode"),

@@ -48,9 +48,12 @@ class Gate:
 
 
 @asynccontextmanager
-async def gate_of(url: str, vault: dict[str, Any], state: Path) -> AsyncIterator[Gate]:
+async def gate_of(
+    url: str, vault: dict[str, Any], state: Path, **options: str
+) -> AsyncIterator[Gate]:
     state.mkdir(mode=0o700)
-    settings = {"vault": vault, "sources": [{"name": "shop", "url": url}]}
+    source = {"name": "shop", "url": url, "options": options}
+    settings = {"vault": vault, "sources": [source]}
     app = App(load(json.dumps(settings)), state)
     try:
         yield Gate(app)

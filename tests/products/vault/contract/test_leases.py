@@ -20,6 +20,7 @@ from products.vault.contract.test_kept_passwords import Gate, gate_of
 from products.vault.support.openbao import OpenBao, shared
 from support.certificates import Authority
 from support.eventually import until
+from support.jdbc_drivers import QUICK, driver_path
 from support.tcp_proxy import between
 from tidegate.engines.common.renewed_login import Term
 from tidegate.errors import Code, TidegateError
@@ -86,6 +87,9 @@ async def test_connections_get_the_account_of_a_new_lease_and_what_runs_ends_fir
         await asyncio.gather(*[gate.ask("SELECT pg_sleep(0.1)") for _ in range(3)])
         (first,) = leased.accounts()
         assert leased.connected() == {first}
+        (connection,) = gate.app.connections.in_use()
+        ends_at = connection.lease_ends_at
+        assert ends_at is not None
         running = asyncio.ensure_future(gate.ask("SELECT pg_sleep(3.5), 'went on'"))
         await until(lambda: leased.accounts() - {first}, "another lease")
         while await gate.ask("SELECT current_user") == [[first]]:
@@ -96,6 +100,25 @@ async def test_connections_get_the_account_of_a_new_lease_and_what_runs_ends_fir
         await until(lambda: first not in leased.connected(), "the end of its connections")
         ((now,),) = await gate.ask("SELECT current_user")
         assert now != first and now in leased.accounts()
+        assert (connection.lease_ends_at or 0) > ends_at, "as Prometheus is told"
+
+
+@pytest.mark.needs("jdbc")
+async def test_a_source_of_a_driver_gets_the_account_of_a_new_lease(tmp_path: Path) -> None:
+    leased = Leased("6s")
+    url = f"jdbc:postgresql://127.0.0.1:{leased.server.port}/{leased.database}"
+    (tmp_path / "token").write_text(leased.token)
+    vault = {"address": leased.vault.address, "token": f"${{FILE:{tmp_path}/token}}"}
+    options = {
+        "driver_path": driver_path("postgresql"),
+        "jvm_options": QUICK,
+        "user": f"${{VAULT:{leased.path}#username}}",
+        "password": f"${{VAULT:{leased.path}#password}}",
+    }
+    async with gate_of(url, vault, tmp_path / "state", **options) as gate:
+        first = await gate.ask("SELECT current_user")
+        while await gate.ask("SELECT current_user") == first:
+            await asyncio.sleep(0.01)
 
 
 async def test_while_the_vault_is_down_the_account_is_used_until_its_lease_ends(
