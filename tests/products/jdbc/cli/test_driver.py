@@ -198,3 +198,16 @@ def test_a_source_in_the_settings_names_the_coordinate_of_its_driver(
     assert refused.status == 77
     assert f"tidegate driver fetch {DRIVER}" in refused.err
     assert not (state / "drivers/org/other").exists()
+
+
+def test_the_repositorys_password_may_be_printed_by_a_program(
+    tmp_path: Path, served: MavenRepository
+) -> None:
+    printed = tmp_path / "printed"
+    program = ["sh", "-c", f"touch {printed}; echo hunter2"]
+    login = {"user": "ann", "password": f"${{COMMAND:{json.dumps(program)}}}"}
+    settings = {"drivers": {"repository": served.url, **login}}
+    (tmp_path / "settings.json").write_text(json.dumps(settings))
+    fetched = tidegate("driver", "fetch", DRIVER, *config(tmp_path), state=tmp_path / "state")
+    assert fetched.status == 0, fetched.err
+    assert printed.exists() and "hunter2" not in fetched.err

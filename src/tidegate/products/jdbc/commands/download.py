@@ -8,13 +8,15 @@ from collections.abc import Sequence
 from tidegate.app import App
 from tidegate.cli.consent import require_consent
 from tidegate.cli.terminal import print_status
+from tidegate.config.kept_secrets import secrets_of
 from tidegate.products.jdbc.driver_preparation import drivers_of
 from tidegate.products.jdbc.maven.coordinates import Coordinate
 from tidegate.products.jdbc.maven.driver_cache import key_of
 from tidegate.products.jdbc.maven.lock_file import LockedDriver
+from tidegate.products.jdbc.settings import DriverSettings
 
 
-def fetch_driver(
+async def fetch_driver(
     app: App,
     coordinates: Sequence[Coordinate],
     arguments: argparse.Namespace,
@@ -22,8 +24,19 @@ def fetch_driver(
 ) -> None:
     """Download a driver that is not there, once a person agrees or the settings do.
 
-    Raises: TidegateError OPERATOR_CONSENT, and as `DriverCache.fetch`.
+    Raises: TidegateError OPERATOR_CONSENT, SECRET_UNAVAILABLE, and as `DriverCache.fetch`.
     """
+    settings = app.config.section(DriverSettings)
+    async with secrets_of(settings.user or "", settings.password or ""):
+        _fetch(app, coordinates, arguments, repository)
+
+
+def _fetch(
+    app: App,
+    coordinates: Sequence[Coordinate],
+    arguments: argparse.Namespace,
+    repository: str | None,
+) -> None:
     cache = drivers_of(app.parts).cache
     asked = key_of(coordinates)
     if cache.has(coordinates):

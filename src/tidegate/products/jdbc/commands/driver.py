@@ -33,24 +33,23 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "doctor":
         return _doctor(arguments)
     work = {
-        "fetch": _fetch,
         "list": _list,
         "verify": _verify,
         "remove": _remove,
         "bundle": _bundle,
         "import": _import,
-    }[arguments.action]
+    }.get(arguments.action)
 
     async def act(app: App) -> int:
-        return work(app, arguments)
+        return await _fetch(app, arguments) if work is None else work(app, arguments)
 
     return with_app(App.open(load_for_state(arguments)), act)
 
 
-def _fetch(app: App, arguments: argparse.Namespace) -> int:
+async def _fetch(app: App, arguments: argparse.Namespace) -> int:
     wanted = [named_coordinates(text) for text in arguments.coordinates]
     for coordinates in wanted:
-        fetch_driver(app, coordinates, arguments, arguments.repository)
+        await fetch_driver(app, coordinates, arguments, arguments.repository)
     return 0
 
 

@@ -57,7 +57,7 @@ class JdbcHooks(CommandHooks):
         check_options(settings.url, settings.options)
 
         async def fetch(app: App) -> None:
-            fetch_driver(app, parse_coordinates(asked), arguments)
+            await fetch_driver(app, parse_coordinates(asked), arguments)
 
         with_app(App.open(config), fetch)
 
