@@ -84,6 +84,8 @@ class RenewedLogin(Generic[TargetT]):
         self._term = Term.of(readings_at_hand(texts_of(source)))
         self._is_new = True
         """No login was tried yet, so what was read is as new as it can be."""
+        self._failure: tuple[float, TidegateError] | None = None
+        """The last reading that failed, and when."""
         self._one_login = asyncio.Lock()
         self._renewed: Callable[[], None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -100,13 +102,12 @@ class RenewedLogin(Generic[TargetT]):
         """
         if self._term is None:
             return await self._open(connect)
-        if not in_turn:
-            async with self._one_login:
-                await self._be_fresh()
-            return await self._open_counted(connect)
+        asked_at = time.monotonic()
         async with self._one_login:
-            await self._be_fresh()
-            return await self._open_counted(connect)
+            await self._be_fresh(asked_at)
+            if in_turn:
+                return await self._open_counted(connect)
+        return await self._open_counted(connect)
 
     def watch_lease(self, renewed: Callable[[], None]) -> None:
         """Have `renewed` called when another account has taken the place of one on lease: its
@@ -174,23 +175,36 @@ class RenewedLogin(Generic[TargetT]):
                 return False  # the refusal says more than that a file is gone
         return self.target != tried
 
-    async def _be_fresh(self) -> None:
-        """Read again what was read too long ago. Raises: TidegateError."""
+    async def _be_fresh(self, asked_at: float) -> None:
+        """Read again what was read too long ago. Who asked while a reading failed gets its error,
+        so that many who wait for a place that does not answer wait once.
+
+        Raises: TidegateError.
+        """
         term = self._term
         if term is None or time.monotonic() < term.fresh_until:
             return
+        if self._renewed is not None and term.ends_at is not None and not _is_over(term):
+            return  # another account is being asked for already
+        if self._failure is not None and self._failure[0] >= asked_at and _is_over(term):
+            raise self._failure[1]
         try:
             await self._read_again()
-        except TidegateError:
-            if time.monotonic() >= term.usable_until:
+        except TidegateError as error:
+            self._failure = time.monotonic(), error
+            if _is_over(term):
                 raise
 
     async def _read_again(self) -> None:
         """Raises: TidegateError."""
-        was_leased = self.is_leased
         async with secrets_of(self._source):
-            self.target = self._read(self._source)
-            self._term = Term.of(readings_at_hand(texts_of(self._source)))
+            self._adopt()
+
+    def _adopt(self) -> None:
+        """Take what is at hand. Raises: TidegateError."""
+        was_leased = self.is_leased
+        self.target = self._read(self._source)
+        self._term = Term.of(readings_at_hand(texts_of(self._source)))
         if was_leased and self._renewed is not None:
             self._renewed()
             self._set_timer()
@@ -213,9 +227,10 @@ class RenewedLogin(Generic[TargetT]):
         one opens connections, and those that are open go on."""
         term = self._term
         try:
-            async with self._one_login:
+            # A login that is under way ends first: its connection is one of those to be replaced.
+            async with secrets_of(self._source), self._one_login:
                 if term is self._term:
-                    await self._read_again()
+                    self._adopt()
         except TidegateError as error:
             logger.warning(
                 "No new account could be had for the source %s: %s",
@@ -229,6 +244,11 @@ def _retry_s(term: Term | None) -> float:
     """How long to wait before a lease is asked for again."""
     left_s = 0.0 if term is None or term.ends_at is None else term.ends_at - time.monotonic()
     return min(_RETRY_S, left_s / 8) if left_s > 0 else _RETRY_S
+
+
+def _is_over(term: Term) -> bool:
+    """Whether what was read cannot be used any more without reading it again."""
+    return time.monotonic() >= term.usable_until
 
 
 def _is_refused(error: TidegateError) -> bool:

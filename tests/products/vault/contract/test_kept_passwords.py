@@ -217,6 +217,27 @@ async def test_while_the_vault_is_down_open_connections_go_on(
     assert account.refused_logins == 0
 
 
+async def test_many_who_wait_for_a_vault_that_does_not_answer_wait_once(
+    account: Account, vault: OpenBao, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    always_read: None,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("GATE_TOKEN", vault.token(READ))
+    async with between("127.0.0.1", vault.port) as proxy:
+        address = f"http://127.0.0.1:{proxy.port}"
+        settings = {"address": address, "token": "${ENV:GATE_TOKEN}", "timeout_s": 0.5}
+        async with gate_of(account.url, settings, tmp_path / "state") as gate:
+            assert await gate.ask() == [[1]]
+            proxy.stall()
+            asked = proxy.accepted
+            held = asyncio.ensure_future(gate.ask("SELECT pg_sleep(2)"))
+            await asyncio.sleep(0)
+            errors = await asyncio.gather(*[gate.failure() for _ in range(5)])
+            assert {each.code for each in errors} == {Code.SECRET_UNAVAILABLE}
+            assert proxy.accepted - asked == 1
+            proxy.flow()
+            await held
+
+
 async def _while_held(gate: Gate, held: asyncio.Future[Any]) -> TidegateError:
     """The failure of a call that needs a further connection; the held one goes on."""
     error = await gate.failure()

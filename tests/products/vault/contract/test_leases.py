@@ -150,6 +150,23 @@ async def test_while_the_vault_is_down_the_account_is_used_until_its_lease_ends(
             assert await _next_account(gate) in leased.accounts()
 
 
+async def test_a_vault_that_does_not_answer_holds_up_no_connection_of_a_lease(
+    tmp_path: Path,
+) -> None:
+    leased = Leased("4s")
+    async with between("127.0.0.1", leased.vault.port) as proxy:
+        address = f"http://127.0.0.1:{proxy.port}"
+        async with leased.gate(tmp_path, address, timeout_s=60) as gate:
+            ((account,),) = await gate.ask("SELECT current_user")
+            proxy.stall()
+            asked = proxy.accepted
+            await until(lambda: proxy.accepted > asked, "another lease is asked for")
+            held = asyncio.ensure_future(gate.ask("SELECT pg_sleep(0.2)"))
+            assert await gate.ask("SELECT current_user") == [[account]], "a further connection"
+            await held
+            proxy.flow()
+
+
 async def _next_account(gate: Gate) -> str:
     """The account of the next lease: PostgreSQL does not find the name of one that is gone."""
     while True:
