@@ -63,6 +63,7 @@ def test_a_wrong_form_is_an_error_that_says_the_right_one(written: str, meant: s
         assert meant in (caught.value.hint or ""), caught.value
 
 
+@pytest.mark.needs("metrics")
 def test_other_settings_take_it_where_they_take_a_file() -> None:
     reference = command("print(1)")
     check_references(reference, ("ENV", "FILE"))
