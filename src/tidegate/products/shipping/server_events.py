@@ -94,6 +94,8 @@ KINDS: Mapping[str, EventKind] = {
     "settings.changed": EventKind(ENTITY, _CHANGE),
     "audit.key_replaced": EventKind(ENTITY, _CHANGE, MEDIUM),
     "audit.retired": EventKind(ENTITY, _REMOVE),
+    "state.backed_up": EventKind(ENTITY, 2),
+    "state.restored": EventKind(ENTITY, _CHANGE, MEDIUM),
     "server.started": EventKind(LIFECYCLE, _START),
     "server.stopped": EventKind(LIFECYCLE, _STOP),
     "checkpoint.failed": EventKind(LIFECYCLE, OTHER, HIGH, failed=True),

@@ -1,0 +1,47 @@
+"""The arguments of `state`."""
+
+from __future__ import annotations
+
+from tidegate.cli.arguments.options import Commands, filled, home_options
+
+
+def add_state(commands: Commands) -> None:
+    state = commands.add_parser("state", help="back up the state directory, and restore it")
+    actions = state.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
+    backup = actions.add_parser(
+        "backup",
+        help="write an encrypted backup, also while servers run",
+        description="Write the state database, the keys, the kept passwords and the newest "
+        "checkpoint of the record, as they are at one moment, into an encrypted file. Servers go "
+        "on meanwhile. The record itself is not in it: ship it, or copy its directory.",
+    )
+    backup.add_argument("file", metavar="FILE", type=filled, help="a file that is not there yet")
+    restore = actions.add_parser(
+        "restore",
+        help="make a state directory of a backup",
+        description="Make a state directory of a backup, in an empty directory. Sessions, waiting "
+        "questions and unused approvals end. A right that the record says was taken away after the "
+        "backup is taken away again.",
+    )
+    restore.add_argument("file", metavar="FILE", type=filled, help="what `state backup` wrote")
+    restore.add_argument(
+        "--record",
+        type=filled,
+        metavar="DIR",
+        help="the audit directory of the former state, or a copy of it, that goes on to the end",
+    )
+    restore.add_argument(
+        "--without-record",
+        action="store_true",
+        help="restore rights that were taken away after the backup, without asking",
+    )
+    for action in (backup, restore):
+        action.add_argument(
+            "--passphrase-file",
+            type=filled,
+            metavar="FILE",
+            help="read the backup's passphrase from the first line of FILE, from standard input "
+            "for - (default: ask for it)",
+        )
+        action.set_defaults(module="tidegate.products.backup.commands.state")
+        home_options(action)

@@ -1,0 +1,171 @@
+"""`tidegate state backup | restore`."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidegate.app import App
+from tidegate.cli.consent import read_passphrase
+from tidegate.cli.local_actor import with_app
+from tidegate.cli.settings import load_for_state
+from tidegate.cli.terminal import ask_secret, print_status
+from tidegate.config.state import state_directory, state_path
+from tidegate.errors import Code, TidegateError
+from tidegate.paths import expand
+from tidegate.products.backup.contents import STATE, Description, read_backup, write_backup
+from tidegate.products.backup.taken_rights import ServerEventLine, read_later_events, take_away
+from tidegate.store.sqlite.copies import begin_again
+from tidegate.store.sqlite.state import SqliteState
+from tidegate.system.private_files import create_file, draft_of, make_private_directory
+from tidegate.system.terminals import open_terminal, write_to_screen
+
+_WORD = "restore"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what `arguments.action` says."""
+    action = {"backup": _backup, "restore": _restore}[arguments.action]
+    action(arguments)
+    return 0
+
+
+def _backup(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+    directory = state_directory(config.state)
+    file = expand(arguments.file)
+    if file.exists():
+        raise _invalid(f"`{file}` is there already; nothing was written.", "Name a new file.")
+    passphrase = _passphrase(arguments, twice=True)
+    draft = draft_of(file)
+
+    async def note(app: App) -> None:
+        app.note("state.backed_up", {"file": str(file.absolute())})
+
+    with_app(App.open(config), note)
+    try:
+        with open(create_file(draft), "wb") as target:  # noqa: PTH123 - an open descriptor
+            described = write_backup(directory, target, passphrase)
+            target.flush()
+        draft.rename(file)
+    except OSError as error:
+        raise TidegateError(
+            Code.STATE_FAILED, f"Cannot write `{file}`: {error.strerror}; nothing was kept."
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+    print_status(f"{file}: the state of {_moment(described)}, {file.stat().st_size:,} bytes")
+
+
+def _restore(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+    place = state_path(config.state)
+    with suppress(OSError):
+        if place.exists() and any(place.iterdir()):
+            raise _invalid(
+                f"`{place}` is not empty; nothing was restored.", "Name another --state."
+            )
+    file = expand(arguments.file)
+    passphrase = _passphrase(arguments, twice=False)
+    make_private_directory(place.parent)
+    draft = draft_of(place)
+    try:
+        with file.open("rb") as source:
+            described = read_backup(source, passphrase, draft)
+        events = _events(arguments, described, draft)
+        now = time.time()
+        begin_again(draft / STATE, now, described.directory, str(place.absolute()))
+        # Before it is in its place, so that a kill leaves no state with such rights.
+        taken = _take_away(draft, events, now)
+        _put_in_place(draft, place)
+    except OSError as error:
+        raise TidegateError(
+            Code.STATE_FAILED, f"Cannot restore `{file}`: {error.strerror}; nothing was kept."
+        ) from None
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+    async def work(app: App) -> None:
+        details = {
+            "made_at": _moment(described),
+            "former_gate": described.gate,
+            "record": "followed" if arguments.record else "not known",
+            "taken_away": str(len(taken)),
+        }
+        app.note("state.restored", {name: text for name, text in details.items() if text})
+
+    with_app(App.open(config), work)
+    for each in taken:
+        print_status(f"taken away again: {each}")
+    print_status(f"{place}: the state of {_moment(described)}; a new record begins")
+
+
+def _events(
+    arguments: argparse.Namespace, described: Description, draft: Path
+) -> list[ServerEventLine]:
+    """What happened after the backup. Raises: TidegateError OPERATOR_CONSENT without a record and
+    a yes."""
+    if arguments.record:
+        return read_later_events(expand(arguments.record), described, draft / "audit-key")
+    if not arguments.without_record:
+        _ask(described)
+    return []
+
+
+def _ask(described: Description) -> None:
+    terminal = open_terminal(input_is_taken=False)
+    if terminal is None:
+        raise TidegateError(
+            Code.OPERATOR_CONSENT,
+            "Without the record, rights that were taken away after the backup come back.",
+            hint="Name the audit directory of the former state with --record, or agree with"
+            " --without-record.",
+        )
+    with terminal:
+        write_to_screen(
+            terminal,
+            f"Rights that were taken away after {_moment(described)} come back: tokens that were"
+            " revoked, operators that were removed, masks that were added. With --record DIR they"
+            f" stay away.\nType {_WORD} to agree: ",
+        )
+        typed = terminal.readline().strip()
+    if typed != _WORD:
+        raise TidegateError(
+            Code.OPERATOR_CONSENT, f"{_WORD!r} was not typed; nothing was restored."
+        )
+
+
+def _take_away(draft: Path, events: list[ServerEventLine], now: float) -> list[str]:
+    state = SqliteState(draft / STATE)
+    try:
+        return take_away(events, state, now)
+    finally:
+        state.close()
+
+
+def _put_in_place(draft: Path, place: Path) -> None:
+    """Raises: OSError."""
+    if place.exists():
+        place.rmdir()
+    draft.rename(place)
+
+
+def _passphrase(arguments: argparse.Namespace, *, twice: bool) -> str:
+    if arguments.passphrase_file is not None:
+        return read_passphrase(arguments.passphrase_file)
+    passphrase = ask_secret("Passphrase of the backup: ")
+    if twice and passphrase != ask_secret("The same again: "):
+        raise _invalid("The two passphrases differ; nothing was written.", "Run it again.")
+    return passphrase
+
+
+def _moment(described: Description) -> str:
+    return datetime.fromtimestamp(described.made_at, UTC).isoformat(timespec="seconds")
+
+
+def _invalid(message: str, hint: str) -> TidegateError:
+    return TidegateError(Code.ARGUMENT_INVALID, message, hint=hint)

@@ -1,0 +1,17 @@
+"""What backups add to the kernel."""
+
+from tidegate.product import CommandEntry, Product
+
+PRODUCT = Product(
+    "backup",
+    commands={
+        "state": CommandEntry(
+            "tidegate.products.backup.commands.arguments:add_state",
+            "after",
+            {
+                "state backup": "state backup gate.backup --passphrase-file backup.key",
+                "state restore": "state restore gate.backup --state new --record old/audit",
+            },
+        )
+    },
+)

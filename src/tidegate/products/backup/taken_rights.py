@@ -1,0 +1,175 @@
+"""What the record says was taken away after a backup, and taking it away again.
+
+It errs on the side of less: a token or a source whose rights were changed afterwards is not what
+the backup has, and what the record holds of the change does not say all of it. So it goes, and a
+person makes it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tidegate.audit.keys import Keys
+from tidegate.audit.segment import segments
+from tidegate.audit.verify import verify
+from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import roles_text
+from tidegate.identity.tokens import described
+from tidegate.products.backup.contents import Description
+from tidegate.store.api import State
+from tidegate.store.records import OperatorEntry, TokenEntry
+
+MARGIN_S = 60.0
+"""An event is on record before what it says is done: so long before the backup they still count."""
+
+
+_REMINDERS = {
+    "operator.passphrase_set": "the operator's passphrase was changed: set it again",
+    "operator.passphrase_removed": "the operator's passphrase was removed: it is there again",
+    "audit.key_replaced": "the key of the record was replaced: replace it again",
+}
+"""What is as in the backup all the same, and what to do about it."""
+
+
+class ServerEventLine(NamedTuple):
+    """An event of the record that may be about a right."""
+
+    name: str
+    details: Mapping[str, str]
+
+
+def read_later_events(directory: Path, backup: Description, keys: Path) -> list[ServerEventLine]:
+    """The server events of a record since the backup was made. Raises: TidegateError
+    ARGUMENT_INVALID if it is not the record of the backup's state, whole and unchanged."""
+    if not directory.is_dir():
+        raise _unfit(f"there is no directory `{directory}`")
+    anchors = [] if backup.head is None else [backup.head]
+    report = verify(directory, None, anchors, Keys(keys).trusted())
+    if not report.intact:
+        fault = report.faults[0]
+        where = f"{fault.segment} line {fault.line}" if fault.line else fault.segment
+        raise _unfit(f"it was changed: {where}: {fault.reason}")
+    names = {path.name for path in segments(directory)}
+    if missing := sorted(set(backup.open) - names):
+        raise _unfit(f"it does not reach back to the backup: {missing[0]} is missing")
+    return list(_later(directory, backup))
+
+
+def _later(directory: Path, backup: Description) -> Iterator[ServerEventLine]:
+    since = datetime.fromtimestamp(backup.made_at - MARGIN_S, UTC)
+    for path in segments(directory):
+        had = backup.positions.get(path.name, 0)
+        with path.open("rb") as file:
+            for line in file:
+                if b'"phase":"event"' not in line[:160] or not line.endswith(b"\n"):
+                    continue
+                fields: dict[str, Any] = json.loads(line)
+                if fields["seq"] > had or datetime.fromisoformat(fields["time"]) >= since:
+                    yield ServerEventLine(fields["name"], fields.get("details", {}))
+
+
+def take_away(events: list[ServerEventLine], state: State, now: float) -> list[str]:
+    """Take away again what the events took; a sentence for each. Raises: TidegateError."""
+    taker = _Taker(state, now)
+    for event in events:
+        taker.take(event)
+    return taker.finish()
+
+
+class _Taker:
+    def __init__(self, state: State, now: float) -> None:
+        self._state = state
+        self._now = now
+        self._said: list[str] = []
+        self._tokens = {each.id: each for each in state.tokens.list()}
+        self._changed_tokens: dict[str, Mapping[str, str]] = {}
+        self._names: dict[str, str] = {}
+        """What a source is called in the backup, by a name that it was given afterwards."""
+
+    def take(self, event: ServerEventLine) -> None:
+        name, details = event
+        if name == "token.revoked":
+            self._revoke(details.get("id", ""), "was revoked")
+        elif name == "token.changed":
+            self._changed_tokens[details.get("id", "")] = details
+        elif name == "operator.removed":
+            self._remove_operator(details.get("operator", ""))
+        elif name == "operator.roles_changed":
+            self._narrow(details.get("operator", ""), details.get("roles", ""))
+        elif name == "operator.passphrase_changed":
+            self._forget_passphrase(details.get("operator", ""))
+        elif name == "source.renamed":
+            old = details.get("source", "")
+            self._names[details.get("to", "")] = self._names.get(old, old)
+        elif name in _REMINDERS:
+            self._said.append(_REMINDERS[name])
+        elif name in ("source.removed", "source.changed", "source.hardened"):
+            self._remove_source(details.get("source", ""), name)
+
+    def finish(self) -> list[str]:
+        """What was taken away."""
+        for id, details in self._changed_tokens.items():
+            entry = self._tokens.get(id)
+            if entry is not None and described(entry) != dict(details):
+                self._revoke(id, "had its rights changed: make another one")
+        return self._said
+
+    def _revoke(self, id: str, why: str) -> None:
+        entry = self._tokens.get(id)
+        if entry is None or entry.revoked_at is not None:
+            return
+        if self._state.tokens.revoke(entry.name, self._now, entry.id) is not None:
+            self._tokens[id] = _revoked(entry, self._now)
+            self._said.append(f"token {entry.name} {why}")
+
+    def _operator(self, name: str) -> OperatorEntry | None:
+        return next((each for each in self._state.operators.list() if each.name == name), None)
+
+    def _remove_operator(self, name: str) -> None:
+        operator = self._operator(name)
+        if operator is not None and self._state.operators.remove(operator.id):
+            self._said.append(f"operator {name} was removed")
+
+    def _narrow(self, name: str, roles: str) -> None:
+        """Leave an operator the roles that it had before and after the change."""
+        operator = self._operator(name)
+        if operator is None:
+            return
+        given = roles.split("; ")
+        kept = tuple(each for each in operator.roles if roles_text((each,)) in given)
+        if kept != operator.roles:
+            changed = msgspec.structs.replace(operator, roles=kept)
+            self._state.operators.change(changed, ("roles",), ends_access=True)
+            self._said.append(f"operator {name} lost roles: has {roles_text(kept) or 'none'}")
+
+    def _forget_passphrase(self, name: str) -> None:
+        operator = self._operator(name)
+        if operator is not None and operator.hash:
+            changed = msgspec.structs.replace(operator, salt=b"", hash=b"")
+            self._state.operators.change(changed, ("salt", "hash"), ends_access=True)
+            self._said.append(f"operator {name} changed the passphrase: set it again")
+
+    def _remove_source(self, name: str, what: str) -> None:
+        found = self._names.get(name, name)
+        if self._state.sources.remove(found):
+            verb = what.partition(".")[2]
+            again = "" if verb == "removed" else ": add it again"
+            self._said.append(f"source {found} was {verb}{again}")
+
+
+def _revoked(entry: TokenEntry, at: float) -> TokenEntry:
+    return msgspec.structs.replace(entry, revoked_at=at)
+
+
+def _unfit(why: str) -> TidegateError:
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        f"The record cannot be used: {why}.",
+        hint="Name the audit directory of the former state, or restore with --without-record.",
+    )

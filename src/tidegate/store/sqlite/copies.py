@@ -1,0 +1,61 @@
+"""A copy of the state file at one moment, and the beginning of a new life of such a copy."""
+
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from tidegate.store.sqlite.connection import connect, failures, prepare, transaction
+
+_ENDS = (
+    "DELETE FROM operator_sessions",
+    "DELETE FROM operator_links",
+    "DELETE FROM pairings",
+    "DELETE FROM tasks",
+    "DELETE FROM webhook_messages",
+    "UPDATE approvals SET state = 'expired', ended_at = ?1, waits_until = NULL"
+    " WHERE state IN ('pending', 'allowed')",
+    # What was sealed with these belongs to calls and pages of the former life.
+    "DELETE FROM shared_secrets",
+    "DELETE FROM shipping_destinations",
+)
+
+
+def copy_state(path: Path, target: Path) -> None:
+    """Write the state of this moment into a new file, while others write. The directory of `target`
+    is for this account alone. Raises: TidegateError STATE_FAILED."""
+    with failures():
+        connection = connect(path)
+        try:
+            connection.execute("VACUUM INTO ?", (os.fspath(target),))
+        finally:
+            connection.close()
+
+
+def begin_again(path: Path, now: float, was: str, place: str) -> None:
+    """End what belongs to the former life: sessions, links, requests for tokens, tasks, messages,
+    questions that wait and grants that were not used. References to passwords that are kept in the
+    directory `was` lead to `place`. Raises: TidegateError STATE_FAILED."""
+    with failures():
+        prepare(path)
+        connection = connect(path)
+        try:
+            connection.execute("PRAGMA foreign_keys = ON")
+            with transaction(connection):
+                for statement in _ENDS:
+                    connection.execute(statement, (now,) if "?1" in statement else ())
+                for column, before, after in (
+                    ("url", was, place),
+                    ("rules", json.dumps(was)[1:-1], json.dumps(place)[1:-1]),
+                ):
+                    connection.execute(
+                        f"UPDATE sources SET {column} = replace({column}, ?1, ?2)"
+                        f" WHERE instr({column}, ?1)",
+                        (f"{before}/passwords/", f"{after}/passwords/"),
+                    )
+        finally:
+            connection.close()
