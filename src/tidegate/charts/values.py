@@ -20,6 +20,10 @@ from tidegate.results.json_values import text
 
 MOST_LABEL = 200
 """Characters of a category that are shown."""
+_MOST_POWER = 2_000
+_MOST_PLACES = 3_500
+"""Of a decimal: the power of ten at its first digit, either way, and the places behind the point.
+Any two of them have room beside each other (`bins.EXACT`); no axis has a place beyond."""
 _TIME = re.compile(
     r"(\d{4})-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?)?"
     r"(Z|[+-]\d\d(?::?\d\d)?)?"
@@ -60,7 +64,7 @@ def read_numbers(cells: Sequence[Any], kind: ColumnKind, misfits: Misfits) -> li
     elif kind == "decimal":
         try:
             found = [each if type(each) is Decimal else Decimal(each) for each in cells]
-            if all(map(Decimal.is_finite, found)):
+            if all(map(_has_room, found)):
                 return list(found)
         except (TypeError, ValueError, InvalidOperation):
             pass
@@ -85,7 +89,7 @@ def _number(cell: Any, kind: ColumnKind, misfits: Misfits, *, is_number: bool) -
             value = float(cell) if kind == "float" else Decimal(cell)
         except (ValueError, InvalidOperation):
             value = cell
-        if isinstance(value, Decimal) and kind == "integer" and value.is_finite():
+        if isinstance(value, Decimal) and kind == "integer" and _has_room(value):
             value = int(value) if value == value.to_integral_value() else value
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         misfits.add("not a number")
@@ -95,7 +99,19 @@ def _number(cell: Any, kind: ColumnKind, misfits: Misfits, *, is_number: bool) -
     if not value.is_finite() if isinstance(value, Decimal) else not isfinite(value):
         misfits.add("not a finite number")
         return None
+    if isinstance(value, Decimal) and not _has_room(value):
+        misfits.add("a number of too many digits")
+        return None
     return value
+
+
+def _has_room(value: Decimal) -> bool:
+    """Whether a decimal is finite, and short when all its digits are written: one such as
+    `1e999999999` takes a few bytes, and a gigabyte as an integer or a fraction."""
+    power = value.as_tuple().exponent
+    return (
+        isinstance(power, int) and power >= -_MOST_PLACES and abs(value.adjusted()) <= _MOST_POWER
+    )
 
 
 def read_times(

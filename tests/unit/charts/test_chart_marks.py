@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tidegate.charts.chart import Chart
+from tidegate.charts.distribution import distribution_of
 from tidegate.charts.marks import MOST_MARKS, compute_chart
 from tidegate.charts.spec import read_spec
 from tidegate.charts.suggestion import suggest_spec
@@ -88,6 +89,24 @@ def test_words_among_numbers_are_said_and_not_taken_for_zero() -> None:
         "size is not a finite number in 1 row, which is not drawn.",
     )
     assert made.rows == (("5", "1"),)
+
+
+@pytest.mark.parametrize("kind", ["integer", "decimal"])
+@pytest.mark.parametrize("text", ["1_0e200000", "1_0e-200000"])
+def test_a_number_that_is_short_only_as_it_is_written_is_left_out(
+    kind: ColumnKind, text: str
+) -> None:
+    cells = [text, "2", "3.5"]
+    aggregated = [chart({"x": KIND, "y": {"field": "size", "aggregate": op}},
+                  [["a", each] for each in cells], kind="text", size=kind)
+                  for op in ("sum", "mean", "median", "max")]  # fmt: skip
+    binned = chart({"x": {"field": "size", "bin": True}, "y": COUNT}, [[c] for c in cells],
+                   size=kind)  # fmt: skip
+    for made in (*aggregated, binned):
+        assert made.notes[0].startswith("size is a number of too many digits in 1 row, which")
+    assert aggregated[0].rows == (("a", "5.5"),)
+    bars = distribution_of(Column("size", kind, kind), [*cells, *map(str, range(9))]).bars
+    assert sum(each.count for each in bars) == 11
 
 
 def test_what_has_no_place_on_a_log_scale_is_said() -> None:
