@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from tidegate.imports.checking import HeldRows, Pair
+from tidegate.imports.open_file import OpenFile
 from tidegate.model.editing import EditColumn
-
-_held: list[HeldRows] = []
-
-
-def close_held_rows() -> None:
-    """Let go of the rows of a test."""
-    while _held:
-        _held.pop().close()
 
 
 def held_rows(rows: Sequence[Sequence[Any]], places: Sequence[int], name: str = "f") -> HeldRows:
@@ -25,10 +16,8 @@ def held_rows(rows: Sequence[Sequence[Any]], places: Sequence[int], name: str = 
     pairs = [
         Pair(at, str(at), EditColumn(str(at), "", "text"), place) for at, place in enumerate(places)
     ]
-    descriptor, path = tempfile.mkstemp()
-    Path(path).unlink()
-    held = HeldRows(os.fdopen(descriptor, "wb", buffering=0), name, "ab" * 32, pairs)
-    _held.append(held)
+    file = OpenFile(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - it closes itself
+    held = HeldRows(file, name, "ab" * 32, pairs)
     for begin in range(0, len(rows), 100):
         part = rows[begin : begin + 100]
         held.add(range(begin + 2, begin + 2 + len(part)), part)

@@ -10,11 +10,12 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from tidegate.imports.model import LineError, Reading, Record, Records, Unreadable, Value
+from tidegate.imports.open_file import OpenFile
 from tidegate.imports.parsing import Parser, parser_of
 from tidegate.imports.row_parts import read_parts, write_encoded
 from tidegate.model.editing import EditColumn
@@ -40,7 +41,7 @@ class Pair(NamedTuple):
 class HeldRows:
     """Rows that are ready to be added (`model.row_changes.RowFeed`), in a file without a name."""
 
-    def __init__(self, file: IO[bytes], name: str, file_digest: str, pairs: Sequence[Pair]) -> None:
+    def __init__(self, file: OpenFile, name: str, file_digest: str, pairs: Sequence[Pair]) -> None:
         self.name = name
         self.file_digest = file_digest
         self.places = tuple([pair.at for pair in pairs])
@@ -56,7 +57,7 @@ class HeldRows:
         return self._hash.hexdigest()
 
     def batches(self) -> Iterator[Sequence[Sequence[Any]]]:
-        for part in read_parts(self._file.fileno()):
+        for part in read_parts(self._file):
             yield msgspec.msgpack.decode(part)
 
     def note(self, first: int, last: int) -> None:
@@ -73,9 +74,6 @@ class HeldRows:
         part = msgspec.msgpack.encode(rows)
         self._hash.update(part)
         self.size += write_encoded(self._file, part)
-
-    def close(self) -> None:
-        self._file.close()
 
 
 class Checked(msgspec.Struct, frozen=True):

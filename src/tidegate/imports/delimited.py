@@ -12,11 +12,19 @@ import io
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tidegate.imports.model import MOST_BYTES, Encoding, Reading, Record, Unreadable, Value
-from tidegate.system.descriptors import read_at
+from tidegate.imports.model import (
+    MOST_BYTES,
+    MOST_COLUMNS,
+    Encoding,
+    Reading,
+    Record,
+    Unreadable,
+    Value,
+)
+from tidegate.imports.open_file import Readable, read_part
 
 MOST_LINE = 4_194_304
-"""Characters of a line."""
+"""Characters of a line, and of a record of several."""
 MARK = "\udcff"
 """What takes the place of bytes that are not of the encoding; no text of any has it."""
 _CODECS: dict[Encoding, str] = {"utf-8": "utf-8-sig", "utf-16": "utf-16", "cp1252": "cp1252"}
@@ -39,9 +47,9 @@ codecs.register_error("tidegate.undecoded", _mark)
 class PositionedReader(io.RawIOBase):
     """Reads an open file from its beginning, also while others read it."""
 
-    def __init__(self, descriptor: int, most: int = MOST_BYTES) -> None:
+    def __init__(self, file: Readable, most: int = MOST_BYTES) -> None:
         super().__init__()
-        self._descriptor = descriptor
+        self._file = file
         self._at = 0
         self._most = most
 
@@ -50,7 +58,7 @@ class PositionedReader(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         wanted = min(len(buffer), self._most - self._at)
-        data = read_at(self._descriptor, wanted, self._at) if wanted > 0 else b""
+        data = read_part(self._file, wanted, self._at) if wanted > 0 else b""
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
@@ -61,13 +69,13 @@ class DelimitedRecords:
 
     names = None
 
-    def __init__(self, descriptor: int, reading: Reading, most: int = MOST_BYTES) -> None:
-        self._descriptor = descriptor
+    def __init__(self, file: Readable, reading: Reading, most: int = MOST_BYTES) -> None:
+        self._file = file
         self._reading = reading
         self._most = most
 
     def __iter__(self) -> Iterator[Record]:
-        raw = PositionedReader(self._descriptor, self._most)
+        raw = PositionedReader(self._file, self._most)
         lines = io.TextIOWrapper(
             io.BufferedReader(raw, 262_144),
             _CODECS[self._reading.encoding],
@@ -86,12 +94,17 @@ def _bounded(lines: io.TextIOWrapper) -> Iterator[str]:
 
 
 def read_records(lines: Iterator[str], reading: Reading) -> Iterator[Record]:
-    """The records of lines that keep their ends. A record that is not well formed is the last one,
-    with its problem. Lines without anything are left out."""
+    """The records of lines that keep their ends. A record that is not well formed, or too wide, is
+    the last one, with its problem. Lines without anything are left out. Raises: Unreadable."""
     held: list[str] = []
+    size = 0
 
     def given() -> Iterator[str]:
+        nonlocal size
         for line in lines:
+            size += len(line)
+            if size > MOST_LINE:
+                raise Unreadable(f"a record has over {MOST_LINE:,} characters")
             held.append(line)
             yield line
 
@@ -108,6 +121,10 @@ def read_records(lines: Iterator[str], reading: Reading) -> Iterator[Record]:
             return
         raw = held[0] if len(held) == 1 else "".join(held)
         held.clear()
+        size = 0
+        if len(values) > MOST_COLUMNS:
+            yield Record(line, [], (), f"it has more than {MOST_COLUMNS:,} values")
+            return
         if values:
             quoted = _quoted(raw, delimiter, trims=trims) if '"' in raw else None
             undecoded: tuple[int, ...] = ()

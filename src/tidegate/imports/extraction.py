@@ -10,19 +10,23 @@ from __future__ import annotations
 import datetime
 import sys
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
+import msgspec
+
 from tidegate.imports.model import MOST_BYTES, MOST_COLUMNS, Unreadable
-from tidegate.imports.row_parts import Head, write_part
+from tidegate.imports.row_parts import MOST_PART, Head, write_encoded, write_part
 from tidegate.model.row_changes import MOST_FED
 from tidegate.system.limits import bound_memory
 
 MEMORY_BYTES = 1_610_612_736
+MOST_WRITTEN = 2 * MOST_BYTES
+"""Bytes of all rows: a value that is once in the file may be in each of them."""
 _AT_ONCE = 500
 _MOST_RATIO = 200
 """How many times larger than its file a workbook or Parquet file may be, above a megabyte."""
@@ -33,17 +37,54 @@ def main(words: Sequence[str]) -> int:
     """Write the rows of a file to standard output."""
     kind, path, sheet = words
     bound_memory(MEMORY_BYTES)
-    out = sys.stdout.buffer
+    write_rows(kind, Path(path), sheet, sys.stdout.buffer)
+    return 0
+
+
+def write_rows(kind: str, path: Path, sheet: str, file: IO[bytes]) -> None:
+    """Write the rows of a file to another, or why it cannot be read."""
+    out = _Output(file)
     try:
         if kind == "workbook":
-            _write_sheet(Path(path), sheet, out)
+            _write_sheet(path, sheet, out)
         else:
-            _write_parquet(Path(path), out)
+            _write_parquet(path, out)
     except Unreadable as error:
-        write_part(out, Head(error=str(error)))
+        out.fail(str(error))
     except MemoryError:
-        write_part(out, Head(error="it takes too much memory"))
-    return 0
+        out.fail("it takes too much memory")
+
+
+class _Output:
+    """What is written of a file: its head and its rows, or why it cannot be read."""
+
+    def __init__(self, out: IO[bytes]) -> None:
+        self._out = out
+        self._left = MOST_WRITTEN
+
+    def begin(self, head: Head) -> None:
+        write_part(self._out, head)
+
+    def add(self, rows: Sequence[Any]) -> None:
+        """Raises: Unreadable for more than is taken of a file, or of a row."""
+        data = msgspec.msgpack.encode(rows)
+        if len(data) > self._left:
+            raise Unreadable(f"its rows take more than {MOST_WRITTEN >> 20} MB")
+        if len(data) <= MOST_PART:
+            self._left -= write_encoded(self._out, data)
+        elif len(rows) == 1:
+            raise Unreadable(f"a row takes more than {MOST_PART >> 20} MB")
+        else:
+            for row in rows:
+                self.add([row])
+
+    def fail(self, why: str) -> None:
+        """Say why, in place of what was written: a part of the rows is no file."""
+        self._out.flush()
+        if self._out.seekable():
+            self._out.seek(0)
+            self._out.truncate()
+        write_part(self._out, Head(error=why))
 
 
 def _check_ratio(size: int, unpacked: int) -> None:
@@ -60,7 +101,7 @@ def _check_width(width: int) -> None:
         raise Unreadable(f"it has more than {MOST_COLUMNS:,} columns")
 
 
-def _write_sheet(path: Path, sheet: str, out: IO[bytes]) -> None:
+def _write_sheet(path: Path, sheet: str, out: _Output) -> None:
     try:
         calamine: Any = import_module("python_calamine")  # its types are not complete
     except ImportError:
@@ -78,9 +119,11 @@ def _write_sheet(path: Path, sheet: str, out: IO[bytes]) -> None:
             _check_width(found.width)
             if found.height > MOST_FED + 1:
                 raise Unreadable(f"the sheet has more than {MOST_FED:,} rows")
-            write_part(out, Head(sheets=names, sheet=chosen))
+            out.begin(Head(sheets=names, sheet=chosen))
             rows = found.to_python(skip_empty_area=False)
-            _write_rows(out, ([_text(value) for value in row] for row in rows))
+            source = ([_text(value) for value in row] for row in rows)
+            while part := list(islice(source, _AT_ONCE)):
+                out.add(part)
     except (calamine.CalamineError, ValueError, zipfile.BadZipFile) as error:
         raise Unreadable(_reason(error)) from error
 
@@ -107,13 +150,7 @@ def _text(value: Any) -> str | None:
     return str(value)
 
 
-def _write_rows(out: IO[bytes], rows: Iterable[Sequence[Any]]) -> None:
-    source = iter(rows)
-    while part := list(islice(source, _AT_ONCE)):
-        write_part(out, part)
-
-
-def _write_parquet(path: Path, out: IO[bytes]) -> None:
+def _write_parquet(path: Path, out: _Output) -> None:
     try:
         duckdb: Any = import_module("duckdb")  # its types are not complete
     except ImportError:
@@ -134,11 +171,11 @@ def _write_parquet(path: Path, out: IO[bytes]) -> None:
         _check_width(len(described))
         names = [str(row[0]) for row in described]
         types = [str(row[1]) for row in described]
-        write_part(out, Head(names=names, types=types))
+        out.begin(Head(names=names, types=types))
         shown = [_expression(name, kind) for name, kind in zip(names, types, strict=True)]
         found = connection.execute(f"SELECT {', '.join(shown)} FROM read_parquet($1)", [str(path)])
         while part := found.fetchmany(_AT_ONCE):
-            write_part(out, part)
+            out.add(part)
     except duckdb.Error as error:
         raise Unreadable(_reason(error).replace(str(path), "the file")) from error
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tidegate.imports.column_types import Extent
-from tidegate.imports.delimited import DelimitedRecords, PositionedReader, shown
+from tidegate.imports.delimited import MOST_LINE, DelimitedRecords, PositionedReader, shown
 from tidegate.imports.model import (
     MOST_COLUMNS,
     DateOrder,
@@ -27,10 +27,14 @@ from tidegate.imports.model import (
     Unreadable,
     Value,
 )
+from tidegate.imports.open_file import Readable
 from tidegate.imports.parsing import parse_date, parse_moment, parse_time
 
 SAMPLE_ROWS = 10_000
-"""Records that the guesses are made of."""
+_SAMPLE_ROOM = 16_777_216
+_VALUE_ROOM = 64
+"""Records that the guesses are made of, bytes that these may take, and what a value takes beside
+its characters."""
 _SAMPLE_BYTES = 262_144
 _DELIMITERS = (",", ";", "\t", "|")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]*")
@@ -57,24 +61,27 @@ class Guess(NamedTuple):
     note: str = ""
 
 
-def guess_encoding(descriptor: int) -> tuple[Encoding, str]:
+def guess_encoding(file: Readable) -> tuple[Encoding, str]:
     """The encoding of an open file, and a note on it. Raises: Unreadable."""
-    reader = PositionedReader(descriptor)
+    reader = PositionedReader(file)
     head = reader.read(4) or b""
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return "utf-16", ""
     if b"\0" in head and len(head) == 4:
         raise Unreadable("it is no text of UTF-8, UTF-16 with a mark, or Windows-1252")
-    line = _first_not_utf8(descriptor)
+    line = _first_not_utf8(file)
     if line is None:
         return "utf-8", ""
     return "cp1252", f"Line {line:,} is not UTF-8: the file is read as Windows-1252."
 
 
-def _first_not_utf8(descriptor: int) -> int | None:
-    """The first line with bytes that are not UTF-8. A character may lie across two parts."""
-    reader, line, rest = PositionedReader(descriptor), 1, b""
+def _first_not_utf8(file: Readable) -> int | None:
+    """The first line with bytes that are not UTF-8. A character may lie across two parts. Raises:
+    Unreadable."""
+    reader, line, rest = PositionedReader(file), 1, b""
     while part := reader.read(1_048_576):
+        if len(rest) > 4 * MOST_LINE:
+            raise Unreadable(f"a line has over {MOST_LINE:,} characters")
         end = part.rfind(b"\n") + 1
         whole, rest = (rest + part[:end], part[end:]) if end else (b"", rest + part)
         try:
@@ -89,22 +96,22 @@ def _first_not_utf8(descriptor: int) -> int | None:
     return None
 
 
-def guess_text(descriptor: int, name: str) -> Guess:
+def guess_text(file: Readable, name: str) -> Guess:
     """How an open file of delimited text is read. Raises: Unreadable."""
-    encoding, note = guess_encoding(descriptor)
+    encoding, note = guess_encoding(file)
     tabbed = name.lower().endswith((".tsv", ".tab"))
     best: tuple[int, int] = (-1, 0)
     reading = Reading(encoding=encoding, delimiter="\t" if tabbed else ",")
     order = sorted(_DELIMITERS, key=lambda each: each != reading.delimiter)
     for delimiter in order:
         tried = structs.replace(reading, encoding=encoding, delimiter=delimiter)
-        found = _sample(descriptor, tried)
+        found = _sample(file, tried)
         score = _score(found)
         if score > best:
             best, reading = score, tried
-    if _is_spaced(descriptor, reading):
+    if _is_spaced(file, reading):
         reading = structs.replace(reading, trims=True)
-    rows = _sample(descriptor, reading)
+    rows = _sample(file, reading)
     return _guess_rest(reading, rows, note)
 
 
@@ -113,12 +120,24 @@ def guess_rows(records: Records) -> Guess:
     reading = Reading(header=records.names is None)
     if not reading.header:
         return Guess(reading)  # its values have types of their own
-    guess = _guess_rest(reading, list(islice(records, SAMPLE_ROWS)), "")
+    guess = _guess_rest(reading, first_records(records), "")
     return guess._replace(reading=structs.replace(guess.reading, decimal="."))
 
 
-def _sample(descriptor: int, reading: Reading) -> list[Record]:
-    found = list(islice(DelimitedRecords(descriptor, reading, _SAMPLE_BYTES), 1_000))
+def first_records(records: Records) -> list[Record]:
+    """The first records, as many as may be in memory. Raises: Unreadable."""
+    found: list[Record] = []
+    room = _SAMPLE_ROOM
+    for record in islice(records, SAMPLE_ROWS):
+        found.append(record)
+        room -= sum([_VALUE_ROOM + (0 if value is None else len(value)) for value in record.values])
+        if room <= 0:
+            break
+    return found
+
+
+def _sample(file: Readable, reading: Reading) -> list[Record]:
+    found = list(islice(DelimitedRecords(file, reading, _SAMPLE_BYTES), 1_000))
     # The last one may be cut.
     return found[:-1] if len(found) > 1 and found[-1].problem else found
 
@@ -133,9 +152,9 @@ def _score(rows: Sequence[Record]) -> tuple[int, int]:
     return (alike if width > 1 else 0, width)
 
 
-def _is_spaced(descriptor: int, reading: Reading) -> bool:
+def _is_spaced(file: Readable, reading: Reading) -> bool:
     """Whether a space follows each delimiter, for which nothing else is a reason."""
-    rows = [row for row in _sample(descriptor, reading)[:100] if len(row.values) > 1]
+    rows = [row for row in _sample(file, reading)[:100] if len(row.values) > 1]
     later = [value for row in rows for value in row.values[1:] if not isinstance(value, bytes)]
     return (
         bool(later)

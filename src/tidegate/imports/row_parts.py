@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any, Protocol, cast
 
 import msgspec
 
-from tidegate.imports.model import Record, Unreadable
-from tidegate.system.descriptors import read_at
+from tidegate.imports.model import Record, Unreadable, Value
+from tidegate.imports.open_file import Readable, read_part
 
 _LENGTH = 4
 MOST_PART = 67_108_864
+
+
+class Writable(Protocol):
+    """What takes bytes at its end."""
+
+    def write(self, data: bytes, /) -> Any: ...
 
 
 class Head(msgspec.Struct, omit_defaults=True):
@@ -24,25 +30,25 @@ class Head(msgspec.Struct, omit_defaults=True):
     error: str = ""
 
 
-def write_part(out: IO[bytes], part: Any) -> int:
+def write_part(out: Writable, part: Any) -> int:
     """Write one part; how many bytes it takes."""
     return write_encoded(out, msgspec.msgpack.encode(part))
 
 
-def write_encoded(out: IO[bytes], data: bytes) -> int:
+def write_encoded(out: Writable, data: bytes) -> int:
     """The same for what is encoded."""
     out.write(len(data).to_bytes(_LENGTH, "big") + data)
     return len(data) + _LENGTH
 
 
-def read_parts(descriptor: int, at: int = 0) -> Iterator[bytes]:
+def read_parts(file: Readable, at: int = 0) -> Iterator[bytes]:
     """The parts of an open file, encoded. Raises: Unreadable for what was cut off."""
     while True:
-        head = read_at(descriptor, _LENGTH, at)
+        head = read_part(file, _LENGTH, at)
         if not head:
             return
         size = int.from_bytes(head, "big")
-        data = read_at(descriptor, size, at + _LENGTH) if size <= MOST_PART else b""
+        data = read_part(file, size, at + _LENGTH) if size <= MOST_PART else b""
         if len(head) < _LENGTH or len(data) < size or size > MOST_PART:
             raise Unreadable("it was not read to its end")
         at += _LENGTH + size
@@ -52,10 +58,10 @@ def read_parts(descriptor: int, at: int = 0) -> Iterator[bytes]:
 class ExtractedRecords:
     """The rows that `extraction` has read (`model.Records`)."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, file: Readable) -> None:
         """Raises: Unreadable."""
-        self._descriptor = descriptor
-        first = next(read_parts(descriptor), None)
+        self._file = file
+        first = next(read_parts(file), None)
         if first is None:
             raise Unreadable("it could not be read")
         self.head = msgspec.msgpack.decode(first, type=Head)
@@ -67,10 +73,13 @@ class ExtractedRecords:
         return tuple(self.head.names) if self.head.types else None
 
     def __iter__(self) -> Iterator[Record]:
-        parts = read_parts(self._descriptor)
+        parts = read_parts(self._file)
         next(parts)
         line = 0
         for part in parts:
-            for row in msgspec.msgpack.decode(part):
+            rows = msgspec.msgpack.decode(part)
+            if not isinstance(rows, list):
+                raise Unreadable(msgspec.convert(rows, Head).error)
+            for row in cast("list[list[Value]]", rows):
                 line += 1
                 yield Record(line, row)

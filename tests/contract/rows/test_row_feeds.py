@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.audit_records import records
-from support.held_rows import close_held_rows, held_rows
+from support.held_rows import held_rows
 from support.row_edits import FEEDS, Editor, schema_of
 from support.undo_shops import AGENT, KINDS, READER, Gate, Shop, gate_of
 from tidegate.errors import Code
@@ -28,7 +28,6 @@ from tidegate.model.row_changes import ChangedRows, ChangeRows, DescribeEditing,
 def shop(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shop]:
     made = KINDS[request.param].make(tmp_path)
     yield made
-    close_held_rows()
     made.close()
 
 

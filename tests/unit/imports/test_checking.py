@@ -10,6 +10,7 @@ import pytest
 from tidegate.imports.checking import Checked, HeldRows, Pair, check_rows
 from tidegate.imports.delimited import read_records
 from tidegate.imports.model import Reading
+from tidegate.imports.open_file import OpenFile
 from tidegate.model.editing import EditColumn, Editor
 
 
@@ -28,12 +29,11 @@ class Lines:
 
 def check(text: str, *columns: EditColumn, **fields: Any) -> tuple[Checked, list[Any]]:
     reading = Reading(**fields)
-    with tempfile.TemporaryFile(buffering=0) as file:
-        pairs = [Pair(at, each.name, each, at) for at, each in enumerate(columns)]
-        held = HeldRows(file, "f.csv", "", pairs)
-        found = check_rows(Lines(text, reading), reading, pairs, held, lambda count: None)
-        rows = [row for part in held.batches() for row in part]
-        return found, rows
+    pairs = [Pair(at, each.name, each, at) for at, each in enumerate(columns)]
+    file = OpenFile(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115 - it closes itself
+    held = HeldRows(file, "f.csv", "", pairs)
+    found = check_rows(Lines(text, reading), reading, pairs, held, lambda count: None)
+    return found, [row for part in held.batches() for row in part]
 
 
 def column(editor: Editor, name: str = "c", **fields: Any) -> EditColumn:

@@ -32,13 +32,16 @@ class Held:
         Path(path).unlink()
         os.write(self._descriptor, content)
 
+    def fileno(self) -> int:
+        return self._descriptor
+
     def guess(self) -> Guess:
-        return guess_text(self._descriptor, self.name)
+        return guess_text(self, self.name)
 
     def records(self, **changes: Any) -> list[Record]:
         reading = self.guess().reading
         fields = {name: getattr(reading, name) for name in reading.__struct_fields__}
-        return list(DelimitedRecords(self._descriptor, Reading(**{**fields, **changes})))
+        return list(DelimitedRecords(self, Reading(**{**fields, **changes})))
 
     def kinds(self) -> list[str]:
         reading = self.guess().reading

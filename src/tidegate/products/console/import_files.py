@@ -13,17 +13,16 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
-from typing import IO
+from threading import Lock
 
 from tidegate.errors import Code, TidegateError
 from tidegate.imports.delimited import DelimitedRecords
-from tidegate.imports.guesses import Guess, guess_rows, guess_text
+from tidegate.imports.guesses import Guess, first_records, guess_rows, guess_text
 from tidegate.imports.model import MOST_BYTES, FileKind, Reading, Record, Records, Unreadable
+from tidegate.imports.open_file import OpenFile, read_part
 from tidegate.imports.row_parts import ExtractedRecords
 from tidegate.products.console.result_quota import ResultQuota, unwritable
-from tidegate.system.descriptors import read_at, write_at
 from tidegate.system.processes import APART
 
 MOST_PART = 2_097_152
@@ -57,23 +56,34 @@ class HeldFile:
         self.sheets: list[str] = []
         self.types: list[str] = []
         self._hash = hashlib.sha256()
-        self._extracted: IO[bytes] | None = None
-        self._made: list[IO[bytes]] = []
+        self._extracted: OpenFile | None = None
+        self._adding = Lock()
         self._quota = quota
         quota.enter(self)
         if not quota.take(self, size, 0):
             quota.leave(self)
             raise _no_room()
-        self._file = self.new_file()
+        self._file: OpenFile | None = self.new_file()
 
     @property
     def is_whole(self) -> bool:
         return self.received == self.size
 
-    def new_file(self) -> IO[bytes]:
-        """A file without a name, which goes with this one. Raises: TidegateError STATE_FAILED."""
+    def new_file(self) -> OpenFile:
+        """A file without a name. Raises: TidegateError STATE_FAILED."""
         file = self._quota.new_file()
-        self._made.append(file)
+        try:
+            return OpenFile(file)
+        except OSError as error:
+            file.close()
+            raise unwritable(self._quota.directory, error) from error
+
+    @property
+    def _held(self) -> OpenFile:
+        """Raises: TidegateError RESULT_GONE."""
+        file = self._file
+        if file is None:
+            raise file_gone()
         return file
 
     def take_room(self, size: int) -> None:
@@ -85,39 +95,37 @@ class HeldFile:
 
     def add(self, at: int, part: bytes) -> None:
         """Keep the next part. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
-        fits = 0 < len(part) <= MOST_PART and self.received + len(part) <= self.size
-        if at != self.received or not fits:
-            raise TidegateError(Code.ARGUMENT_INVALID, "This is not the next part of the file")
-        view = memoryview(part)
-        try:
-            while view:
-                written = write_at(self._file.fileno(), view, at)
-                view, at = view[written:], at + written
-        except OSError as error:
-            raise unwritable(self._quota.directory, error) from error
-        self._hash.update(part)
-        self.received += len(part)
+        with self._adding:
+            fits = 0 < len(part) <= MOST_PART and self.received + len(part) <= self.size
+            if at != self.received or not fits:
+                raise TidegateError(Code.ARGUMENT_INVALID, "This is not the next part of the file")
+            try:
+                self._held.write_at(part, at)
+            except OSError as error:
+                raise unwritable(self._quota.directory, error) from error
+            self._hash.update(part)
+            self.received += len(part)
 
     async def recognize(self) -> None:
         """Find out what the whole file is, and guess how it is read. Raises: Unreadable,
         TidegateError."""
         self.digest = self._hash.hexdigest()
-        head = read_at(self._file.fileno(), 4, 0)
-        self.kind = _kind_of(head)
+        file = self._held
+        self.kind = _kind_of(read_part(file, 4, 0))
         if self.kind == "text":
-            self.guess = await asyncio.to_thread(guess_text, self._file.fileno(), self.name)
+            self.guess = await asyncio.to_thread(guess_text, file, self.name)
         else:
             await self.extract("")
 
     async def extract(self, sheet: str) -> None:
         """Read a workbook's sheet, or a Parquet file. Raises: Unreadable, TidegateError."""
         out = self.new_file()
-        path = await asyncio.to_thread(self._copy)
+        path = await asyncio.to_thread(self._copy, self._held)
         try:
             await _run_extraction(self.kind, path, sheet, out)
         finally:
             path.unlink(missing_ok=True)
-        found = ExtractedRecords(out.fileno())
+        found = ExtractedRecords(out)
         self.take_room(os.fstat(out.fileno()).st_size)
         self._extracted, self.sheets, self.types = out, found.head.sheets, found.head.types
         guess = await asyncio.to_thread(guess_rows, found)
@@ -131,13 +139,13 @@ class HeldFile:
             )
         )
 
-    def _copy(self) -> Path:
+    def _copy(self, file: OpenFile) -> Path:
         """The file under a name, for a library that opens one. Raises: TidegateError."""
         try:
             descriptor, name = tempfile.mkstemp(dir=self._quota.directory, prefix="import-")
             at = 0
             with os.fdopen(descriptor, "wb") as copy:
-                while part := read_at(self._file.fileno(), _AT_ONCE, at):
+                while part := read_part(file, _AT_ONCE, at):
                     copy.write(part)
                     at += len(part)
         except OSError as error:
@@ -145,26 +153,25 @@ class HeldFile:
         return Path(name)
 
     def records(self, reading: Reading) -> Records:
-        """The rows. Raises: Unreadable."""
+        """The rows. Raises: Unreadable, TidegateError RESULT_GONE."""
+        file, extracted = self._held, self._extracted
         if self.kind == "text":
-            return DelimitedRecords(self._file.fileno(), reading)
-        if self._extracted is None:
+            return DelimitedRecords(file, reading)
+        if extracted is None:
             raise Unreadable("it could not be read")
-        return _WithNulls(ExtractedRecords(self._extracted.fileno()), reading)
+        return _WithNulls(ExtractedRecords(extracted), reading)
 
-    def sample(self, reading: Reading, most: int) -> list[Record]:
-        """The first rows. Raises: Unreadable."""
-        return list(islice(self.records(reading), most))
+    def sample(self, reading: Reading) -> list[Record]:
+        """The first rows. Raises: Unreadable, TidegateError RESULT_GONE."""
+        return first_records(self.records(reading))
 
     def close(self) -> None:
         """Let the file go."""
         self._quota.leave(self)
 
     def release(self) -> None:
-        """Close all files."""
-        for file in self._made:
-            with suppress(OSError):
-                file.close()
+        """Let all files go: what still reads one keeps that open until it has ended."""
+        self._file = self._extracted = None
 
 
 def _kind_of(head: bytes) -> FileKind:
@@ -195,14 +202,14 @@ class _WithNulls:
             yield record._replace(values=values)
 
 
-async def _run_extraction(kind: str, path: Path, sheet: str, out: IO[bytes]) -> None:
+async def _run_extraction(kind: str, path: Path, sheet: str, out: OpenFile) -> None:
     """Raises: Unreadable."""
     words = [sys.executable, "-m", "tidegate.imports.extraction", kind, str(path), sheet]
     try:
         process = await asyncio.create_subprocess_exec(
             *words,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
+            stdout=out.fileno(),
             stderr=asyncio.subprocess.DEVNULL,
             **APART,
         )
@@ -220,6 +227,11 @@ async def _run_extraction(kind: str, path: Path, sheet: str, out: IO[bytes]) -> 
             await process.wait()
     if status:
         raise Unreadable("it is damaged, or takes too much memory")
+
+
+def file_gone() -> TidegateError:
+    """The error of a file that is not held, or is another session's."""
+    return TidegateError(Code.RESULT_GONE, "The file is not held any more", hint="Choose it again.")
 
 
 def _no_room() -> TidegateError:

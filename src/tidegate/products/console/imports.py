@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,7 +21,6 @@ from tidegate.identity.operators import Operators, SignedIn
 from tidegate.imports.column_types import type_of
 from tidegate.imports.delimited import shown
 from tidegate.imports.guesses import (
-    SAMPLE_ROWS,
     WholeColumn,
     columns_of,
     guess_kind,
@@ -30,13 +30,15 @@ from tidegate.imports.guesses import (
 from tidegate.imports.model import Kind, Reading, Record, Unreadable, Value
 from tidegate.model.cancellation import Cancellation
 from tidegate.products.console.data_calls import Caller, DataCalls, Place
-from tidegate.products.console.import_files import MOST_PART, HeldFile
+from tidegate.products.console.import_files import MOST_PART, HeldFile, file_gone
 from tidegate.products.console.import_runs import Check, ImportRun
 from tidegate.products.console.result_quota import ResultQuota
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.table_forms.model import ColumnForm, TableForm
 
 MOST_OF_SESSION = 4
+MOST_READ = 2
+"""Imports of a session that are held, and files that are read at once by all."""
 SHOWN_ROWS = 50
 _SHOWN = 200
 SWEEP_S = 15.0
@@ -143,6 +145,7 @@ class Imports:
         self._runs = runs
         self._clock = clock
         self._imports: dict[str, Import] = {}
+        self._room = asyncio.Semaphore(MOST_READ)
         self._sweeping: asyncio.Task[None] | None = None
 
     async def begin(self, body: NewImport, caller: Caller) -> dict[str, Any]:
@@ -168,10 +171,10 @@ class Imports:
         """The import of that id, if this session began it. Raises: TidegateError RESULT_GONE."""
         found, signed_in = self._imports.get(id), caller.signed_in
         if found is None or found.session != signed_in.session.id:
-            raise _gone()
+            raise file_gone()
         if found.file.gone or signed_in.operator.roles != found.caller.signed_in.operator.roles:
             self._forget(found)
-            raise _gone()
+            raise file_gone()
         return found
 
     async def add(self, id: str, body: Part, caller: Caller) -> dict[str, Any]:
@@ -181,7 +184,7 @@ class Imports:
             raise TidegateError(Code.ARGUMENT_INVALID, "The whole file is here")
         await asyncio.to_thread(found.file.add, body.at, body.data)
         if found.file.is_whole:
-            await self._reading(found, self._recognize(found))
+            await self._reading(found, partial(self._recognize, found))
         return found.fields()
 
     async def read(self, id: str, reading: Reading, caller: Caller) -> dict[str, Any]:
@@ -189,14 +192,15 @@ class Imports:
         found = self.find(id, caller)
         if found.phase not in ("ready", "unreadable") or found.is_busy:
             raise TidegateError(Code.ARGUMENT_INVALID, "The file is not there, or is being read")
-        await self._reading(found, self._read(found, reading))
+        await self._reading(found, partial(self._read, found, reading))
         return found.fields()
 
-    async def _reading(self, found: Import, work: Any) -> None:
+    async def _reading(self, found: Import, work: Callable[[], Awaitable[None]]) -> None:
         found.phase, found.message, found.run = "reading", "", None
         found.file.over = False
         try:
-            await work
+            async with self._room:  # a process that reads a file may take much memory
+                await work()
             found.phase = "ready"
         except Unreadable as error:
             found.phase = "unreadable"
@@ -215,6 +219,8 @@ class Imports:
 
     async def _read(self, found: Import, reading: Reading) -> None:
         file = found.file
+        if reading.sheet and reading.sheet not in file.sheets:
+            raise Unreadable("it has no such sheet")
         if file.kind == "workbook" and reading.sheet != found.reading.sheet:
             await file.extract(reading.sheet)
             reading = file.guess.reading
@@ -227,7 +233,7 @@ class Imports:
         """Read the first rows, and what the columns are."""
         reading, file = found.reading, found.file
         own = file.records(reading).names
-        rows = file.sample(reading, SAMPLE_ROWS)
+        rows = file.sample(reading)
         good = [row for row in rows if not row.problem]
         has_header = own is None and reading.header
         body = good[1:] if has_header else good
@@ -264,9 +270,15 @@ class Imports:
     async def check(self, id: str, body: Check, caller: Caller) -> dict[str, Any]:
         """Begin to read all rows for a table. Raises: TidegateError, as the gate."""
         found = self._ready(id, caller)
-        run = self._runs(found, caller)
-        await run.begin(body)
-        found.run = run
+        before, run = found.run, self._runs(found, caller)
+        found.run = run  # from now on the file is busy
+        try:
+            await run.begin(body)
+        except BaseException:
+            found.run = before
+            if self._imports.get(id) is not found:
+                found.file.close()
+            raise
         return found.fields()
 
     async def submit(self, id: str, reason: str, caller: Caller) -> dict[str, Any]:
@@ -335,14 +347,8 @@ def _whole_columns(found: Import) -> list[WholeColumn]:
         whole = read_columns(rows, reading, found.kinds, are_guessed=not file.types)
     except Unreadable as error:
         raise TidegateError(Code.ARGUMENT_INVALID, f"The file cannot be read: {error}.") from None
-    except ValueError:
-        raise _gone() from None  # it was closed meanwhile
     found.whole, found.kinds = whole, [each.kind for each in whole]
     return whole
-
-
-def _gone() -> TidegateError:
-    return TidegateError(Code.RESULT_GONE, "The file is not held any more", hint="Choose it again.")
 
 
 def _shown(value: Value) -> str | None:

@@ -181,6 +181,9 @@ def test_a_workbook_is_read_with_its_formulas_as_values(place: Desk) -> None:
     assert (found["kind"], found["sheets"]) == ("workbook", ["Prices"]), found
     assert [each["values"] for each in found["rows"]] == [["1", "007"], ["5", "0.25"]]
     assert [each["kind"] for each in found["columns"]] == ["integer", "text"]
+    for sheet in ("Other", "Prices\0"):
+        again = answer(ada.post(f"data/imports/{found['id']}/read", {"sheet": sheet}))
+        assert again["message"] == "The file cannot be read: it has no such sheet."
     bomb = workbook([["a"], ["x" * 20_000_000]])
     assert len(bomb) < 1_000_000
     found = send(ada, bomb, "bomb.xlsx")
