@@ -28,6 +28,7 @@ from wire.wires import MODERN, HttpPeer
 
 PASSPHRASE = "correct horse 1"
 _SETTINGS: dict[str, Any] = {"surface": {"workbench": {"extended": True}}}
+_APP = "text/html;profile=mcp-app"
 _PASSING = re.compile(
     r'\\*"(?:[a-z_]*(?:_ms|_at|_s|elapsed|duration|handle|id|etag|cursor|request_id|time|times'
     r'|uptime|more|call|ticket|started|ended|next_cursor|timestamp|query_id|version|connection_id))\\*"'
@@ -71,6 +72,8 @@ class World:
             "console": self._console,
             "console export": self._console_export,
             "console plan": self._console_plan,
+            "console chart": self._console_chart,
+            "core chart": self._core_chart,
         }
 
     def close(self) -> None:
@@ -80,7 +83,8 @@ class World:
 
     def _peer(self, surface: str) -> HttpPeer:
         if surface not in self._peers:
-            peer = HttpPeer(self._port, MODERN, path=f"/mcp/{surface}", capabilities={})
+            apps = {"extensions": {"io.modelcontextprotocol/ui": {"mimeTypes": [_APP]}}}
+            peer = HttpPeer(self._port, MODERN, path=f"/mcp/{surface}", capabilities=apps)
             peer.token = self._token
             self._peers[surface] = peer.connect()
         peer = self._peers[surface]
@@ -193,6 +197,22 @@ class World:
     def _console_plan(self, source: str, read: Read) -> str:
         return self.console("data/explain", {"source": source, "statement": read.text})
 
+    def _console_chart(self, source: str, read: Read) -> str:
+        run = self._ended(source, read)
+        if isinstance(run, str) or run["state"] != "done":
+            return json.dumps(run)
+        drawn = self.console(f"data/runs/{run['id']}/chart", {})
+        editable = self.console(f"data/runs/{run['id']}/edits")
+        self.visitor.post(f"data/runs/{run['id']}/close")
+        return drawn + editable
+
+    def _core_chart(self, source: str, read: Read) -> str:
+        shown = re.search(r"SELECT (\w+)", read.text)
+        x = {"field": "c1" if shown is None else shown[1], "type": "nominal"}
+        chart = {"mark": "bar", "encoding": {"x": x, "y": {"aggregate": "count"}}}
+        given = {"source": source, "sql": read.text, "chart": chart}
+        return self.tool("core", "query", given)
+
     # What the product says of tables by itself
 
     def metadata(self, source: str) -> Iterator[tuple[str, str]]:
@@ -219,6 +239,14 @@ class World:
             place = {"source": source, "table": name}
             yield f"console rows {name}", self.console("data/rows", place)
             yield f"console count {name}", self.console("data/count", place)
+            yield f"console columns {name}", self.console("data/columns", place)
+            yield f"console diagram {name}", self.console("data/diagram", place)
+            for route in ("edits/columns", "form"):
+                words = f"data/{route}?source={source}&table={name}"
+                yield f"console {route} {name}", self.console(words)
+            text = f"SELECT  FROM {name} WHERE "
+            body = {"source": source, "statement": text, "at": len(text)}
+            yield f"console complete {name}", self.console("data/complete", body)
             yield (
                 f"console table {name}",
                 self.console(f"data/table?source={source}&table={name}"),
@@ -226,6 +254,10 @@ class World:
             if source == "postgres":
                 given = {"table_name": name, "include_sample_data": True}
                 yield f"schema info {name}", self.tool("postgres", "get_schema_info", given)
+        yield "console diagram", self.console("data/diagram", {"source": source, "compare": True})
+        yield "console server", self._server(source)
+        panels = {**at, "panels": ["blocking", "sizes", "memory", "rights"]}
+        yield "dashboard", self.tool("workbench", "get_server_dashboard", panels)
         yield "console tables", self.console(f"data/tables?source={source}")
         yield "console search", self.console(f"data/search?source={source}&words=people")
         for text in (
@@ -234,6 +266,13 @@ class World:
             " WHERE table_schema NOT LIKE '%schema' ORDER BY 1, 2",
         ):
             yield f"wire {text}", self._wire(source, Read(text))
+
+
+    def _server(self, source: str) -> str:
+        """The panels of a server, without what it is busy with now."""
+        found = self.visitor.get(f"data/server?source={source}").json()
+        panels = found.get("panels", {})
+        return json.dumps({**panels, "sessions": panels.get("sessions", {}).get("columns")})
 
 
 @contextmanager

@@ -16,8 +16,9 @@ Panel = Literal["sessions", "blocking", "statements", "sizes", "memory", "rights
 """Sessions; who waits for whom; the slowest statements; sizes of tables; memory; and what the
 source's account may see and do of these."""
 
-TELLS_OF_DATA: frozenset[Panel] = frozenset({"blocking", "statements", "sizes"})
-"""Panels that name tables, or tell how many rows they have."""
+TELLS_OF_DATA: frozenset[Panel] = frozenset({"blocking", "statements", "sizes", "memory"})
+"""Panels that name tables, or tell how many rows they have: as the size of a whole file does, and
+how much of it was read."""
 READS_STATE = metadata("server", "reads the state of the server")
 CANCELS = Judgement(
     Effect.WRITE, "request.cancel_session", "cancels what a session runs", verb="cancel_session"

@@ -67,10 +67,11 @@ def test_texts_of_others_are_for_admins_alone(place: Desk, source: str) -> None:
 def test_no_text_and_no_size_is_shown_where_masks_bind(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    with desk(tmp_path_factory.mktemp("masked"), ("pg",), operators=False) as found:
-        panels = read(found.visitor(), "pg")["panels"]
+    with desk(tmp_path_factory.mktemp("masked"), ("lite", "pg"), operators=False) as found:
+        file, panels = [read(found.visitor(), source)["panels"] for source in ("lite", "pg")]
+    assert file["memory"]["rows"] == [] and "hidden from this caller" in file["memory"]["reason"]
     assert "query" not in panels["sessions"]["columns"] and panels["sessions"]["rows"]
-    for name in ("statements", "sizes", "blocking"):
+    for name in ("statements", "sizes", "blocking", "memory"):
         assert panels[name]["rows"] == []
         assert "hidden from this caller" in panels[name]["reason"]
 
