@@ -267,7 +267,6 @@ class World:
         ):
             yield f"wire {text}", self._wire(source, Read(text))
 
-
     def _server(self, source: str) -> str:
         """The panels of a server, without what it is busy with now."""
         found = self.visitor.get(f"data/server?source={source}").json()

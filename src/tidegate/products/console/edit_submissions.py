@@ -35,14 +35,8 @@ from tidegate.products.console.data_calls import Caller, DataCalls
 from tidegate.products.console.edit_columns import EditColumns
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.shown_rows import ShownRows
-from tidegate.products.console.staged_edits import (
-    Staged,
-    StagedEdits,
-    StagedRow,
-    StagedTab,
-    change_of,
-    named_cells,
-)
+from tidegate.products.console.staged import Staged, StagedRow, standing_of
+from tidegate.products.console.staged_edits import StagedEdits, StagedTab, change_of, named_cells
 from tidegate.sql.highlighting import highlight
 
 _UNKNOWN = frozenset({Code.SQL_OUTCOME, Code.AUDIT_OUTCOME})
@@ -68,6 +62,7 @@ class Submission:
         self.id = secrets.token_urlsafe(12)
         self.tab = tab
         self.caller = caller
+        self.standing = standing_of(tab.source, caller.signed_in)
         self.edits = rows
         self.state: State = "running"
         self.started_at = now
@@ -141,7 +136,7 @@ class Submissions:
     async def statement(self, id: str, caller: Caller) -> dict[str, Any]:
         """What is staged as SQL, and what the gate would say to it. Raises: TidegateError
         TAB_UNKNOWN, ARGUMENT_INVALID if nothing is staged."""
-        found = await self._edits.load(id, caller)
+        found = await self._edits.load_visible(id, caller)
         change, _ = change_of(found.staged, self._calls.row_limits(1))
         dialect = found.source.dialect
         script = await compute(change.table, write_script, change, dialect)
@@ -193,17 +188,23 @@ class Submissions:
 
     async def result(self, id: str, caller: Caller) -> dict[str, Any] | None:
         """What became of the last submission of a tab; None if there was none."""
-        await self._edits.load(id, caller)
-        found = self._last.get((caller.signed_in.operator.name, id))
+        found = await self._find(id, caller)
         return None if found is None else found.fields()
 
     async def cancel(self, id: str, caller: Caller) -> dict[str, Any] | None:
         """End the submission that is under way."""
-        await self._edits.load(id, caller)
-        found = self._last.get((caller.signed_in.operator.name, id))
+        found = await self._find(id, caller)
         if found is not None:
             found.cancellation.cancel("a person cancelled it")
         return None if found is None else found.fields()
+
+    async def _find(self, id: str, caller: Caller) -> Submission | None:
+        """The last submission, without rows that were read under other rights."""
+        tab = await self._edits.load(id, caller)
+        found = self._last.get((caller.signed_in.operator.name, id))
+        if found is not None and found.standing != standing_of(tab.source, caller.signed_in):
+            found.rows, found.conflicts = [], []
+        return found
 
     def _keep(self, place: tuple[str, str], made: Submission) -> None:
         self._last.pop(place, None)

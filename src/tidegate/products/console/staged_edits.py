@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from msgspec import Meta, structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import Row
-from tidegate.model.editing import Editability, EditColumn
+from tidegate.model.editing import Editability
 from tidegate.model.row_changes import (
     ChangeRows,
     FoundRow,
@@ -32,6 +33,7 @@ from tidegate.products.console.data_calls import Caller, DataCalls, Place
 from tidegate.products.console.edit_cells import Cell, Cells, cell_of, value_of
 from tidegate.products.console.edit_columns import MOST_STAGED, EditColumns
 from tidegate.products.console.shown_rows import ShownRows
+from tidegate.products.console.staged import Staged, StagedRow, standing_of
 from tidegate.store.api import StagedEditStore, WindowStore
 from tidegate.store.records import TabEntry
 from tidegate.store.sealing import seal, unseal
@@ -71,50 +73,6 @@ class PutEdits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     put: Annotated[tuple[PutEdit, ...], Meta(max_length=MOST_PUT)] = ()
     remove: tuple[_Id, ...] = ()
     clear: bool = False
-
-
-class StagedRow(msgspec.Struct, frozen=True):
-    """A staged edit. `image` and `before` are the row as it was when it was first staged."""
-
-    id: str
-    kind: Verb
-    key: list[str] | None = None
-    image: Row | None = None
-    before: Row | None = None
-    cells: Cells = {}
-
-    @property
-    def is_open(self) -> bool:
-        """Whether it changes nothing: its row was opened in an editor, and no more."""
-        return self.kind == "update" and not self.cells
-
-
-class Staged(msgspec.Struct, frozen=True):
-    """All that is staged in a tab, over rows of one shape. `version` is the store's."""
-
-    place: Place | None = None
-    table: str = ""
-    shape: TableShape | None = None
-    columns: tuple[EditColumn, ...] = ()
-    rows: tuple[StagedRow, ...] = ()
-    version: int = 0
-
-    def column(self, name: str) -> EditColumn:
-        """Raises: TidegateError ARGUMENT_INVALID."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise TidegateError(Code.ARGUMENT_INVALID, f"{self.table} has no column {name[:80]!r}")
-
-    @property
-    def key_names(self) -> tuple[str, ...]:
-        keyed = sorted([each for each in self.columns if each.key], key=lambda each: each.key)
-        return tuple([each.name for each in keyed])
-
-    @property
-    def counts(self) -> dict[str, int]:
-        made = [row.kind for row in self.rows if not row.is_open]
-        return {kind: made.count(kind) for kind in ("insert", "update", "delete")}
 
 
 class Problem(NamedTuple):
@@ -174,6 +132,20 @@ class StagedEdits:
         staged = Staged() if plain is None else msgspec.msgpack.decode(plain, type=Staged)
         return StagedTab(tab, source, structs.replace(staged, version=entry.version))
 
+    async def load_visible(self, id: str, caller: Caller) -> StagedTab:
+        """The same as the operator may see it now: a mask or a filter that was set since the rows
+        were read binds them as well. What is left out is still staged."""
+        found = await self.load(id, caller)
+        staged = found.staged
+        if staged.place is None or staged.standing == standing_of(found.source, caller.signed_in):
+            return found
+        visible: tuple[str, ...] = ()
+        with suppress(TidegateError):  # the table is hidden by now, or gone
+            described = await self._columns.describe(staged.place, staged.table, caller)
+            if described.shape is not None:
+                visible = tuple([each.name for each in described.columns if not each.masked])
+        return found._replace(staged=staged.narrowed(visible))
+
     async def save(self, found: StagedTab, staged: Staged, caller: Caller) -> Staged | None:
         """Keep what is staged in place of what was loaded; None if that is another by now. Raises:
         TidegateError LIMIT_BYTES."""
@@ -199,7 +171,7 @@ class StagedEdits:
 
     async def list(self, id: str, caller: Caller) -> dict[str, Any]:
         """What is staged in a tab, as JSON, without rows that were opened and no more."""
-        found = await self.load(id, caller)
+        found = await self.load_visible(id, caller)
         staged = found.staged
         return {
             "version": staged.version,
@@ -213,7 +185,7 @@ class StagedEdits:
         UNSUPPORTED for a table that cannot be edited; as the gate."""
         found = await self.load(id, caller)
         if body.version != found.staged.version:
-            return self._other_version(found)
+            return self._other_version(await self.load_visible(id, caller))
         staged = structs.replace(found.staged, rows=()) if body.clear else found.staged
         gone = {*body.remove, *(row.id for row in staged.rows if row.is_open)}
         gone -= {each.id for each in body.put}
@@ -228,11 +200,14 @@ class StagedEdits:
             staged = Staged()
         saved = await self.save(found, staged, caller)
         if saved is None:
-            return self._other_version(await self.load(id, caller))
+            return self._other_version(await self.load_visible(id, caller))
         wanted = {each.id for each in body.put}
+        shown = saved
+        if saved.standing != standing_of(found.source, caller.signed_in):
+            shown = (await self.load_visible(id, caller)).staged
         return 200, {
             "version": saved.version,
-            "rows": [_row_fields(row, saved) for row in saved.rows if row.id in wanted],
+            "rows": [_row_fields(row, shown) for row in shown.rows if row.id in wanted],
             "counts": saved.counts,
             "problems": [each._asdict() for each in problems],
         }
@@ -263,7 +238,9 @@ class StagedEdits:
                 )
             return staged
         described = await self._columns.describe(place, table, caller)
-        return _checked(Staged(place, table, described.shape, described.columns), described)
+        standing = standing_of(found.source, caller.signed_in)
+        made = Staged(place, table, described.shape, described.columns, standing=standing)
+        return _checked(made, described)
 
     async def _table_of(
         self, found: StagedTab, body: PutEdits, caller: Caller

@@ -361,3 +361,42 @@ def test_an_approved_change_is_made_once_a_person_has_said_yes(tmp_path: Path) -
         assert pru.post(f"inbox/{card['id']}/allow", yes).status_code == 200
         assert wait_until(lambda: result("done"), "the change")
         assert ask(place, "SELECT name FROM pets WHERE id = 1") == [("new",)]
+
+
+def test_a_mask_that_is_set_later_hides_what_was_staged_and_stored_before(place: Desk) -> None:
+    ada = place.visitor("ada")
+    ask(place, "INSERT INTO customers VALUES (7, 'Grace', 'g@example.org', 'hidden soon')")
+    tab, rows = pets_tab(ada, "customers"), grid(ada, "customers")
+    edit = {"id": "m", "kind": "update", "key": ["7"], "cells": {"name": {"text": "Hopper"}}}
+    put(ada, tab, {**edit, "seen": rows["rows"][-1]}, columns=[c["name"] for c in rows["columns"]])
+    assert submitted(ada, tab)["rows"][0]["row"][-1] == "hidden soon"
+    put(ada, tab, {**edit, "cells": {"name": {"text": "G."}, "city": {"text": "hidden soon"}}})
+
+    def replies() -> str:
+        again = put(ada, tab, {**edit, "cells": {"name": {"text": "G. H."}}})
+        old = ada.post(f"data/tabs/{tab}/edits", {"version": 0})
+        assert old.status_code == 409
+        found = [ada.get(f"data/tabs/{tab}/{each}") for each in ("edits", "edits/sql")]
+        return f"{again}{old.text}{found[0].text}{found[1].text}"
+
+    assert "hidden soon" in replies()
+    consent = ["--passphrase-file", str(place.directory / "consent")]
+    masks = {"both": ["--mask", "customers.email=nothing", "--mask", "customers.city=nothing"]}
+    masks |= {"one": ["--mask", "customers.email=nothing"], "key": ["--mask", "customers.id=hash"]}
+    try:
+        for name, shown in (("both", 1), ("key", 0)):
+            changed = place.run("source", "update", "lite", *masks[name], *consent)
+            assert changed.status == 0, changed.err
+            wait_until(
+                lambda: (
+                    ada.get("data/tabs").status_code == 200
+                    and ("hidden soon" not in str(grid(ada, "customers"))) == bool(shown)
+                ),
+                "the mask",
+            )
+            if shown:
+                assert "hidden soon" not in replies()
+            assert len(answer(ada.get(f"data/tabs/{tab}/edits"))["rows"]) == shown
+            assert answer(ada.get(f"data/tabs/{tab}/edits/result"))["rows"] == []
+    finally:
+        place.run("source", "update", "lite", *masks["one"], *consent)
