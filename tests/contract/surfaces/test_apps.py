@@ -29,6 +29,10 @@ BARS = {
         "y": {"aggregate": "sum", "field": "total"},
     },
 }
+BLOBS = {
+    "mark": "bar",
+    "encoding": {"x": {"field": "n", "type": "nominal"}, "y": {"aggregate": "count"}},
+}
 TOOLS = {"core": ("query", "sql"), "workbench": ("execute_query", "query")}
 
 
@@ -170,13 +174,16 @@ def test_a_chart_is_of_all_rows_and_reads_alone(gate: SqliteGate) -> None:
             {"sql": many, "chart": {"mark": "pie", "encoding": {}}},
             {"sql": many, "also": ["SELECT 1"], "chart": count},
             {"sql": "SELECT 1 AS m", "chart": count},
+            {"sql": f"SELECT zeroblob(50000) AS n FROM ({many})", "chart": BLOBS},
         ]
         return [
             (await peer.request("tools/call", name="query", arguments=each))["result"]
             for each in asked
         ]
 
-    made, *refused = talk(gate, "core", "2025-11-25", conversation)
+    made, *refused, large = talk(gate, "core", "2025-11-25", conversation)
+    drawn = json.loads(large["content"][0]["text"])["chart"]
+    assert drawn["row_count"] < 100 and "bytes" in drawn["notes"][0], drawn["notes"]
     answer = json.loads(made["content"][0]["text"])
     assert answer["chart"]["row_count"] == 10_000
     assert answer["chart"]["notes"] == ["cut after 10,000 rows, the limit: there are more"]

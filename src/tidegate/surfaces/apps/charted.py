@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import structs
@@ -20,6 +20,7 @@ from tidegate.charts.marks import compute_chart
 from tidegate.charts.spec import ChartSpec, read_spec
 from tidegate.model.requests import Query
 from tidegate.model.results import Column, Page, Truncation
+from tidegate.results.json_values import text
 from tidegate.results.notes import cut_note, page_notes
 from tidegate.results.row_stream import WriterSink
 from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
@@ -27,7 +28,7 @@ from tidegate.surfaces.tool_context import NO_TERMS, ApprovalTerms, ToolContext
 MOST_MARKS = 500
 """Marks of a chart whose data a model reads as well."""
 _VALUE_BYTES = 16
-"""About what a value that is no text takes."""
+"""About what a number or a time takes."""
 
 
 class _ChartRows:
@@ -57,12 +58,21 @@ class _ChartRows:
             return
         for row in rows:
             kept = [row[place] for place in self._places]
-            size = sum([len(each) if isinstance(each, str) else _VALUE_BYTES for each in kept])
+            size = sum(map(_size_of, kept))
             if self.size + size > self._most:
                 self.cut = Truncation("bytes", self._most, len(self.rows))
                 return
             self.size += size
             self.rows.append(kept)
+
+
+def _size_of(value: Any) -> int:
+    """About the bytes of a value in memory."""
+    if isinstance(value, (str, bytes, bytearray, memoryview)):
+        return len(cast("bytes", value))
+    if isinstance(value, (list, tuple, dict, msgspec.Raw)):
+        return len(text(cast("Any", value)) or "")
+    return _VALUE_BYTES
 
 
 async def chart_of(
