@@ -7,7 +7,8 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple, cast
 
 from tidegate.model.schema import Catalog, ColumnInfo, Table
@@ -16,7 +17,9 @@ from tidegate.sql.dialects.model import words
 from tidegate.sql.token_regex import token_regex
 
 MOST_LEVELS = 40
-"""Queries within queries that are read."""
+MOST_COLUMNS = 2_000
+"""Queries within queries that are read, and columns of one: each of WITH may have twice as many as
+the one before."""
 _QUOTED = {"quotes": '"', "backtick": "`", "bracket": "["}
 _SKIPPED = frozenset({"comment", "block", "slashes", "end"})
 TABLE_WORDS = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "DESCRIBE"})
@@ -92,6 +95,9 @@ class _Scope:
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
+        self._read: dict[tuple[int, int, int], tuple[Mapping[str, Table], list[ColumnInfo]]] = {}
+        """The columns of each query by where it is and what it knows, which is kept with them: a
+        query in brackets is read for each query around it."""
 
     def visible(
         self, own: Sequence[ScopeToken], at: int, known: Mapping[str, Table], level: int
@@ -208,8 +214,16 @@ class _Scope:
         self, own: Sequence[ScopeToken], known: Mapping[str, Table], level: int
     ) -> list[ColumnInfo]:
         """The columns of a query: those of its first arm."""
-        if level >= MOST_LEVELS:
+        if level >= MOST_LEVELS or not own:
             return []
+        place = own[0].at, id(known), len(known)
+        if place not in self._read:
+            self._read[place] = known, self._read_columns(own, known, level)
+        return self._read[place][1]
+
+    def _read_columns(
+        self, own: Sequence[ScopeToken], known: Mapping[str, Table], level: int
+    ) -> list[ColumnInfo]:
         known, parts = self._with(own, known, level)
         arm = next(_arms(parts))
         begin = next(
@@ -218,13 +232,13 @@ class _Scope:
         if begin is None:
             return []
         named = list(self._named(arm, known, level))
-        columns: list[ColumnInfo] = []
-        for item in _items(arm, begin + 1):
-            columns += _item_columns(item, named)
-        return columns
+        columns = (
+            column for item in _items(arm, begin + 1) for column in _item_columns(item, named)
+        )
+        return list(islice(columns, MOST_COLUMNS))
 
 
-def _item_columns(item: Sequence[_Part], named: Sequence[NamedTable]) -> list[ColumnInfo]:
+def _item_columns(item: Sequence[_Part], named: Sequence[NamedTable]) -> Iterable[ColumnInfo]:
     """The columns that one entry of a SELECT list makes; none where it has no name of its own."""
     last = item[-1]
     if isinstance(last, _Group):
@@ -233,12 +247,12 @@ def _item_columns(item: Sequence[_Part], named: Sequence[NamedTable]) -> list[Co
     is_path = len(item) == 2 * len(path) - 1 and all(_is_word(each, ".") for each in item[1::2])
     if last.text == "*" and len(item) in (1, 3):
         of = path[-1].casefold() if len(item) == 3 and path else None
-        return [
+        return (
             column
             for each in named
             if of is None or each.alias.casefold() == of
             for column in each.table.columns
-        ]
+        )
     if not last.is_name:
         return []
     if is_path:
