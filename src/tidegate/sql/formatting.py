@@ -7,6 +7,7 @@ and PostgreSQL joins two strings only across a line end. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidegate.sql.dialects import find
@@ -16,6 +17,8 @@ from tidegate.sql.lex import lex
 
 WIDTH = 100
 INDENT = "  "
+MOST_INDENTS = 40
+"""How far a line begins at most: deeper queries would be indented by more than their text."""
 _CLAUSES = words(
     "SELECT FROM WHERE HAVING WINDOW QUALIFY LIMIT OFFSET FETCH RETURNING SET VALUES UNION"
     " INTERSECT EXCEPT MINUS"
@@ -121,10 +124,13 @@ class _Layout:
 
     def __init__(self, pieces: list[_Piece]) -> None:
         self._pieces = pieces
+        self._befores = _neighbors(pieces)
+        self._nexts = _neighbors(reversed(pieces))[::-1]
         self._lines: list[str] = []
         self._line = ""
         self._blocks: list[bool] = []
         """The open brackets: whether each holds a statement, with lines of its own."""
+        self._deep = 0
         self._between = 0
         self._cases = 0
         self._ends_line = False
@@ -142,6 +148,7 @@ class _Layout:
             return
         if self._closes(piece):
             block = self._blocks.pop() if self._blocks else False
+            self._deep -= block
             if block:
                 self._break()
         elif self._begins_line(at, piece):
@@ -151,6 +158,7 @@ class _Layout:
         if piece.text in ("(", "["):
             following = self._next(at)
             self._blocks.append(following is not None and following.word in _HEADS)
+            self._deep += self._blocks[-1]
             if self._blocks[-1]:
                 self._break()
         elif word == "BETWEEN":
@@ -164,6 +172,7 @@ class _Layout:
         elif piece.text == ";":
             self._break()
             self._blocks.clear()
+            self._deep = 0
             self._between = self._cases = 0
             if self._next(at) is not None:
                 self._lines.append("")
@@ -230,7 +239,8 @@ class _Layout:
         self._line += gap + text
 
     def _depth(self, text: str) -> int:
-        return sum(self._blocks) + (1 if text.upper() in _CONDITIONS else 0)
+        deep = min(self._deep, MOST_INDENTS)
+        return deep + (1 if text.upper() in _CONDITIONS else 0)
 
     def _break(self) -> None:
         if self._line.strip():
@@ -239,7 +249,17 @@ class _Layout:
         self._ends_line = False
 
     def _before(self, at: int) -> _Piece | None:
-        return next((each for each in self._pieces[:at][::-1] if each.kind != "comment"), None)
+        return self._befores[at]
 
     def _next(self, at: int) -> _Piece | None:
-        return next((each for each in self._pieces[at + 1 :] if each.kind != "comment"), None)
+        return self._nexts[at]
+
+
+def _neighbors(pieces: Iterable[_Piece]) -> list[_Piece | None]:
+    """Of each piece the one before it that is no comment."""
+    found: list[_Piece | None] = []
+    last: _Piece | None = None
+    for piece in pieces:
+        found.append(last)
+        last = last if piece.kind == "comment" else piece
+    return found

@@ -144,3 +144,8 @@ def test_long_lists_are_broken_at_their_commas() -> None:
     lines = format_text(text, "sqlite").split("\n")
     assert max(map(len, lines)) <= WIDTH
     assert all(line.endswith(",") for line in lines[:-2])
+
+
+def test_deep_queries_are_not_indented_without_end() -> None:
+    text = "SELECT * FROM (" * 1_000 + "SELECT 1"
+    assert len(format_text(text, "postgres")) < 10 * len(text)

@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.model.schema import Catalog, ColumnInfo, ForeignKey, Table
 from tidegate.sql.completion import MOST_ITEMS, Item, complete
+from tidegate.sql.completion_scope import MOST_COLUMNS, scope_tokens, tables_of_with
 
 
 def table(
@@ -445,3 +446,11 @@ def test_functions_are_of_the_dialect_and_come_with_their_bracket() -> None:
     assert ("abs", "abs(", "") in shown(within("SELECT ab|"), "function")
     assert names(within("SELECT ifnul|", "mysql"), "function") == ["ifnull"]
     assert names(within("SELECT ifnul|", "postgres"), "function") == []
+
+
+def test_queries_of_with_that_double_their_columns_have_a_bounded_number() -> None:
+    doubled = [f"a{n} AS (SELECT x.*, y.* FROM a{n - 1} x, a{n - 1} y)" for n in range(1, 13)]
+    text = f"WITH a0 AS (SELECT * FROM customers), {', '.join(doubled)} SELECT  FROM a12"
+    found = tables_of_with(list(scope_tokens(text, "postgres")), len(text), CATALOG)
+    assert len(found) == 13
+    assert max(len(each.columns) for each in found) == MOST_COLUMNS
