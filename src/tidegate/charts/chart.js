@@ -382,8 +382,9 @@ function drawPath(chart, points, color, fill, upward, into) {
 /** @param {string | null} value */
 function csvCell(value) {
   if (value === null) return "";
-  const shown = /^[=+\-@\t\r]/.test(value) && !/^[+-]?[\d.]+(e[+-]?\d+)?$/i.test(value) ? `'${value}` : value;  // no formula
-  return /^$|[",\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
+  // What a spreadsheet would take for a formula, as in all other exports.
+  const shown = /^[=+\-@\t\r\n＝＋－＠]/.test(value) && !/^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? `'${value}` : value;
+  return /^$|[",;\r\n]/.test(shown) ? `"${shown.replaceAll('"', '""')}"` : shown;
 }
 
 /** All that a chart shows, exactly. NULL is an empty cell, an empty text two quotes. @param {ChartData} chart */

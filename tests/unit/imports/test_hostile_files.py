@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from tidegate.errors import TidegateError
 from tidegate.imports import extraction
 from tidegate.imports.delimited import MOST_LINE
 from tidegate.imports.extraction import write_rows
 from tidegate.imports.guesses import SAMPLE_ROWS
 from tidegate.imports.model import MOST_COLUMNS, Reading, Record, Unreadable
 from tidegate.imports.open_file import OpenFile
+from tidegate.imports.parsing import parse_number
 from tidegate.imports.row_parts import ExtractedRecords
+from tidegate.model.editing import EditColumn
+from tidegate.products.console.edit_cells import Cell, value_of
 from tidegate.products.console.import_files import HeldFile
 from tidegate.products.console.result_quota import ResultQuota
 
@@ -67,6 +71,16 @@ def test_a_file_that_is_let_go_is_read_to_its_end_and_no_other(tmp_path: Path) -
         other.close()
     assert len(found) == 100_000
     assert {record.values[0] for record in found} == {"mine"}
+
+
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_digits_that_are_no_number_are_read_once(decimal: str) -> None:
+    text = "1" * 131_000 + "x"
+    with pytest.raises(ValueError, match="a number"):
+        parse_number(text, decimal)
+    for editor in ("decimal", "float"):
+        with pytest.raises(TidegateError):
+            value_of(Cell(text=text), EditColumn("c", editor, editor))
 
 
 @pytest.mark.needs("duckdb")

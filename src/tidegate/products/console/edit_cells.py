@@ -13,7 +13,8 @@ from tidegate.model.row_changes import DEFAULT
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _NUMBER = re.compile(
-    r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|NaN|[-+]?inf(?:inity)?", re.IGNORECASE
+    r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|NaN|[-+]?inf(?:inity)?",
+    re.IGNORECASE,
 )
 _BOOLEANS = frozenset({"true", "false"})
 _BITS = {"true": 1, "false": 0}

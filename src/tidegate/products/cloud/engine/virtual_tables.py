@@ -29,7 +29,7 @@ _REQUEST_COST: Final = 1_000.0
 _INCOMPLETE_COST: Final = 1e12
 _LIST_ROWS: Final = 1_000
 _KEYED_ROWS: Final = 10
-_NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_NUMBER: Final = re.compile(r"\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*")
 _MOST_MEMBERS: Final = 1_000_000
 _LAST_NOTED: Final = 63
 """In the columns that SQLite says a loop reads, this one means all that follow it too."""

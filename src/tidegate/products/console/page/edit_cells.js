@@ -65,7 +65,7 @@ export function typedCell(text, column) {
 }
 
 const INTEGER = /^\s*[-+]?\d+\s*$/;
-const NUMBER = /^\s*[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?\s*$|^\s*(?:nan|[-+]?inf(?:inity)?)\s*$/i;
+const NUMBER = /^\s*[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?\s*$|^\s*(?:nan|[-+]?inf(?:inity)?)\s*$/i;
 
 /** Why a value cannot be one of the column, or "". The database has the last word.
  * @param {Cell} cell @param {EditColumn} column */
