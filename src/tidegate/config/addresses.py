@@ -207,11 +207,11 @@ def is_public_address(text: str) -> bool:
 
 _NO_DATABASES = (
     *("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/3", "100.100.100.200/32", *_NOT_PUBLIC),
-    *("::/128", "fe80::/10", "ff00::/8", "fd00:ec2::/32", "fd20:ce::/64"),
+    *("::/128", "fe80::/10", "ff00::/8", "fd00:ec2::/32", "fd20:ce::/64", "64:ff9b:1::/48"),
 )
 """Networks of the link, of many receivers and of none, and where clouds tell their machines what
-these may know."""
-_EMBEDDING = ("::/96", "64:ff9b::/96")
+these may know. What NAT64 of a network of its own leads to is written in several ways."""
+_EMBEDDING = ("::/96", "64:ff9b::/96", "::ffff:0:0:0/96")
 """Networks of IPv6 whose addresses end with one of IPv4."""
 
 

@@ -131,7 +131,7 @@ def test_an_address_of_the_public_network_is_one(address: str) -> None:
     "address",
     [
         *("127.0.0.1", "::1", "10.0.0.1", "192.168.1.7", "8.8.8.8", "2001:4860::1", "fd12::1"),
-        *("::ffff:127.0.0.1", "64:ff9b::a00:1"),
+        *("::ffff:127.0.0.1", "64:ff9b::a00:1", "::ffff:0:10.0.0.1"),
     ],
 )
 def test_a_database_may_be_on_this_machine_and_in_private_and_public_networks(
@@ -147,6 +147,7 @@ def test_a_database_may_be_on_this_machine_and_in_private_and_public_networks(
         *("224.0.0.1", "ff02::1", "255.255.255.255", "100.100.100.200", "168.63.129.16"),
         *("192.0.0.192", "fd00:ec2::254", "fd20:ce::254", "db.example.com", ""),
         *("::ffff:169.254.169.254", "::169.254.169.254", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::"),
+        *("::ffff:0:169.254.169.254", "64:ff9b:1::a9fe:a9fe"),
     ],
 )
 def test_no_database_is_at_an_address_of_the_link_or_of_a_clouds_secrets_however_written(
