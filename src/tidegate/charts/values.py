@@ -22,7 +22,7 @@ MOST_LABEL = 200
 """Characters of a category that are shown."""
 _MOST_POWER = 2_000
 _MOST_PLACES = 3_500
-"""Of a decimal: the power of ten at its first digit, either way, and the places behind the point.
+"""Of a decimal: the power of ten at its first digit, either way, and the digits after its point.
 Any two of them have room beside each other (`bins.EXACT`); no axis has a place beyond."""
 _TIME = re.compile(
     r"(\d{4})-(\d\d)(?:-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?)?"

@@ -1,4 +1,4 @@
-"""An open file that stays open for whoever reads it, also after its owner has let it go.
+"""An open file that stays open for what reads it, also after its owner has let it go.
 
 The number of a closed file is given to the next one that is opened, by anyone: a reader that knew
 no more than the number would go on in that one.

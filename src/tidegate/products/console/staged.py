@@ -9,7 +9,6 @@ from collections.abc import Collection
 import msgspec
 from msgspec import structs
 
-from tidegate.engines.common.row_edits import narrowed, without_columns
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.changes import Row
@@ -72,16 +71,18 @@ class Staged(msgspec.Struct, frozen=True):
         if shape is None or not visible or not set(self.key_names) <= set(visible):
             return structs.replace(self, rows=())
         places = [place for place, name in enumerate(shape.names) if name in visible]
-        hidden = [name for name in shape.names if name not in visible]
+        columns = tuple([shape.columns[place] for place in places])
+        key = tuple([places.index(place) for place in shape.key])
+        shape = structs.replace(shape, columns=columns, key=key)
         rows = tuple([_narrowed(row, places, visible) for row in self.rows])
-        return structs.replace(self, shape=without_columns(shape, hidden), rows=rows)
+        return structs.replace(self, shape=shape, rows=rows)
 
 
 def _narrowed(row: StagedRow, places: list[int], visible: Collection[str]) -> StagedRow:
     cells = {name: cell for name, cell in row.cells.items() if name in visible}
     if row.image is None or row.before is None:
         return structs.replace(row, cells=cells)
-    image, before = narrowed(row.image, places), narrowed(row.before, places)
+    image, before = [tuple([each[at] for at in places]) for each in (row.image, row.before)]
     return structs.replace(row, image=image, before=before, cells=cells)
 
 
