@@ -109,6 +109,8 @@ def read_records(lines: Iterator[str], reading: Reading) -> Iterator[Record]:
             yield line
 
     trims, delimiter, nulls = reading.trims, reading.delimiter, frozenset(reading.nulls)
+    if delimiter in '"\r\n' or (trims and delimiter == " "):
+        raise Unreadable("values cannot be delimited by quotes, line ends, or spaces left out")
     source = csv.reader(given(), delimiter=delimiter, strict=True, skipinitialspace=trims)
     line = 1
     while True:

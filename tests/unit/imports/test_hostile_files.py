@@ -45,6 +45,13 @@ def test_a_record_is_as_wide_as_a_table_may_be(tmp_path: Path) -> None:
     assert f"{MOST_COLUMNS:,} values" in found[1].problem
 
 
+@pytest.mark.parametrize("fields", [{"delimiter": each} for each in '"\r\n'] + [
+    {"delimiter": " ", "trims": True}])  # fmt: skip
+def test_what_ends_values_otherwise_is_no_delimiter(tmp_path: Path, fields: Any) -> None:
+    with pytest.raises(Unreadable, match="delimited"):
+        held(tmp_path, b"a b\n1 2\n").sample(Reading(**fields))
+
+
 def test_a_record_of_many_lines_ends_where_a_line_does(tmp_path: Path) -> None:
     file = held(tmp_path, b'"\n",' * (MOST_LINE // 4 + 9))
     with pytest.raises(Unreadable, match="a record has over"):
