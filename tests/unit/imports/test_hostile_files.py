@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from tidegate.imports.parsing import parse_number
 from tidegate.imports.row_parts import ExtractedRecords
 from tidegate.model.editing import EditColumn
 from tidegate.products.console.edit_cells import Cell, value_of
-from tidegate.products.console.import_files import HeldFile
+from tidegate.products.console.import_files import HeldFile, remove_leftovers
 from tidegate.products.console.result_quota import ResultQuota
 
 
@@ -88,6 +90,15 @@ def test_digits_that_are_no_number_are_read_once(decimal: str) -> None:
     for editor in ("decimal", "float"):
         with pytest.raises(TidegateError):
             value_of(Cell(text=text), EditColumn("c", editor, editor))
+
+
+def test_copies_that_a_killed_server_left_are_removed(tmp_path: Path) -> None:
+    for name, age in (("import-old", 3_600), ("import-new", 1), ("other", 3_600)):
+        (tmp_path / name).touch()
+        at = time.time() - age
+        os.utime(tmp_path / name, (at, at))
+    remove_leftovers(tmp_path)
+    assert {each.name for each in tmp_path.iterdir()} == {"import-new", "other"}
 
 
 @pytest.mark.needs("duckdb")

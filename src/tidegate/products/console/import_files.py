@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,7 @@ from tidegate.system.processes import APART
 MOST_PART = 2_097_152
 """Bytes of one part."""
 _EXTRACTION_S = 120.0
+_COPY = "import-"
 _AT_ONCE = 1_048_576
 _MAGIC: tuple[tuple[bytes, FileKind], ...] = (
     (b"PAR1", "parquet"),
@@ -142,7 +144,7 @@ class HeldFile:
     def _copy(self, file: OpenFile) -> Path:
         """The file under a name, for a library that opens one. Raises: TidegateError."""
         try:
-            descriptor, name = tempfile.mkstemp(dir=self._quota.directory, prefix="import-")
+            descriptor, name = tempfile.mkstemp(dir=self._quota.directory, prefix=_COPY)
             at = 0
             with os.fdopen(descriptor, "wb") as copy:
                 while part := read_part(file, _AT_ONCE, at):
@@ -172,6 +174,15 @@ class HeldFile:
     def release(self) -> None:
         """Let all files go: what still reads one keeps that open until it has ended."""
         self._file = self._extracted = None
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove the copies of files that a server which was killed has left."""
+    oldest = time.time() - 2 * _EXTRACTION_S
+    with suppress(OSError):  # another server removes them as well
+        for path in directory.glob(f"{_COPY}*"):
+            if path.stat().st_mtime < oldest:
+                path.unlink(missing_ok=True)
 
 
 def _kind_of(head: bytes) -> FileKind:

@@ -173,7 +173,8 @@ class ImportRun:
         )
         described, _ = await calls.ask(caller, request, body.source, Editability)
         if described.reason or described.shape is None:
-            raise TidegateError(Code.ARGUMENT_INVALID, described.reason or "It takes no rows.")
+            reason = described.reason or "It takes no rows."
+            raise TidegateError(Code.ARGUMENT_INVALID, reason, hint="Choose another table.")
         self._described = described
         pairs = self._pairs(body, described)
         file = self._import.file

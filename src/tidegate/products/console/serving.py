@@ -185,11 +185,13 @@ def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> Edit
 
 def _import_routes(app: App, calls: DataCalls, feed: LiveFeed) -> ImportRoutes:
     """The routes of imports of files."""
+    from tidegate.products.console.import_files import remove_leftovers
     from tidegate.products.console.import_routes import ImportRoutes
     from tidegate.products.console.import_runs import ImportRun, Keeping
     from tidegate.products.console.imports import Imports
     from tidegate.products.console.result_quota import ResultQuota
 
+    remove_leftovers(app.directory)
     keeping = Keeping(calls, app.approvals, feed, app.config.undo.max_bytes)
     quota = ResultQuota(app.directory, results=_MOST_IMPORTS)
     return ImportRoutes(Imports(calls, app.operators, quota, partial(ImportRun, keeping)))

@@ -388,7 +388,8 @@ def _values(
 
 def _checked(staged: Staged, described: Editability) -> Staged:
     if not described.editable or staged.shape is None:
-        raise TidegateError(Code.UNSUPPORTED, described.reason or "The table cannot be edited.")
+        reason = described.reason or "The table cannot be edited."
+        raise TidegateError(Code.UNSUPPORTED, reason, hint="Its rows can be read here.")
     return staged
 
 
