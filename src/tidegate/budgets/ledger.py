@@ -16,6 +16,8 @@ from tidegate.budgets.spending import (
     Spending,
     SpendingEnded,
     Wanted,
+    hold_now,
+    holds_of,
     needs,
 )
 from tidegate.budgets.words import refusal
@@ -70,8 +72,7 @@ class BudgetLedger:
         self, meters: tuple[Meter, ...], limits: Limits, *, streams: bool
     ) -> Spending | None:
         """Hold what a call may use, if all of it is here."""
-        wanted = needs(meters, limits, streams=streams)
-        return Spending(wanted) if _try_hold(wanted, self._clock()) < 0 else None
+        return hold_now(meters, limits, self._clock(), streams=streams)
 
     async def hold(
         self,
@@ -101,7 +102,7 @@ class BudgetLedger:
                 if error.code is Code.LIMIT_BUDGET and self._generation_of() != self._generation:
                     continue  # it was changed meanwhile, or removed
                 raise
-            return Spending(wanted, tight)
+            return Spending(holds_of(wanted), tight)
 
     async def extend(self, spending: Spending, size: int, cancellation: Cancellation) -> None:
         """Pay what a stream has sent and hold more, `size` bytes or more of them if there are.

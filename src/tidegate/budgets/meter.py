@@ -28,25 +28,29 @@ GiveBack = Callable[[str, int, int], Awaitable[None]]
 
 
 class Meter:
-    """One budget in this process. `free` units were taken, and no call holds them."""
+    """One budget in this process, in the window from `began` to `ends_at` (Unix seconds). `free`
+    units were taken and no call holds them, `held` are held by calls, `untaken` are left in the
+    state as far as is known; callers are shown what is left from `low` on. `held_at` is when a call
+    held some last. Its fields are public for `Spending`, on the path of every call.
+    """
 
     __slots__ = (
         "_asked_at",
-        "_began",
-        "_ends_at",
         "_give_back",
-        "_held_at",
-        "_low",
         "_refilling",
         "_short",
         "_take",
         "_timer",
-        "_untaken",
-        "_waiters",
+        "began",
         "budget",
+        "ends_at",
         "free",
         "held",
+        "held_at",
         "kind",
+        "low",
+        "untaken",
+        "waiters",
     )
 
     def __init__(self, budget: Budget, take: Take, give_back: GiveBack) -> None:
@@ -55,56 +59,46 @@ class Meter:
         self.free = self.held = 0
         self._take = take
         self._give_back = give_back
-        self._began, self._ends_at = 0, 0
-        self._untaken = budget.amount
-        self._low = budget.amount // _LOW_PART
+        self.began, self.ends_at = 0, 0
+        self.untaken = budget.amount
+        self.low = budget.amount // _LOW_PART
         self._short = False
         self._asked_at = -inf
-        self._held_at = 0.0
+        self.held_at = 0.0
         self._refilling: asyncio.Future[None] | None = None
-        self._waiters: list[asyncio.Future[None]] = []
+        self.waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def began(self) -> int:
-        """When the window began, in Unix seconds."""
-        return self._began
-
-    @property
-    def ends_at(self) -> int:
-        """When the budget renews, in Unix seconds."""
-        return self._ends_at
 
     @property
     def left(self) -> int:
         """The units that no process has spent, as far as is known: others may hold slices."""
-        return max(0, self._untaken + self.free + self.held)
+        return max(0, self.untaken + self.free + self.held)
 
     @property
     def is_low(self) -> bool:
         """Whether replies say what is left."""
-        return self._untaken + self.free + self.held <= self._low
+        return self.untaken + self.free + self.held <= self.low
 
     def hold(self, units: int, now: float) -> bool:
         """Hold units for a call, if there are so many here. `now` is Unix seconds."""
-        if now >= self._ends_at:
+        if now >= self.ends_at:
             self._turn(now)
         if self.free < units:
             return False
         self.free -= units
         self.held += units
-        self._held_at = now
+        self.held_at = now
         return True
 
     def settle(self, began: int, held: int, paid: int) -> None:
         """Pay for a call that held units in the window that began then. A call may pay more than it
         held, as a database is not stopped at once: then there is less for the next ones."""
-        if began != self._began:
+        if began != self.began:
             return  # that window is over
         self.held -= held
         self.free += held - paid
-        if self._waiters:
-            self._wake()
+        if self.waiters:
+            self.wake()
 
     @property
     def is_short(self) -> bool:
@@ -119,18 +113,18 @@ class Meter:
             return
         done = self._refilling = asyncio.get_running_loop().create_future()
         try:
-            if now >= self._ends_at:
+            if now >= self.ends_at:
                 self._turn(now)
-            began, need = self._began, units - self.free
+            began, need = self.began, units - self.free
             taken = await self._take(self.budget.id, began, need)
             self._asked_at = time.monotonic()
-            if began != self._began:
+            if began != self.began:
                 return
             self._short = taken is None or taken.granted < need
-            self._untaken = 0
+            self.untaken = 0
             if taken is not None:
                 self.free += taken.granted
-                self._untaken = taken.amount - taken.taken
+                self.untaken = taken.amount - taken.taken
                 self._watch()
         finally:
             self._refilling = None
@@ -139,13 +133,13 @@ class Meter:
     async def wait(self, seconds: float) -> bool:
         """Wait until another call has paid; False if none has by then."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
+        self.waiters.append(waiter)
         done, _ = await asyncio.wait((waiter,), timeout=seconds)
         return bool(done)
 
     async def change(self, budget: Budget) -> None:
         """Be of another amount: what was taken of the old one and is not held goes back."""
-        self.budget, self._low, self._short = budget, budget.amount // _LOW_PART, False
+        self.budget, self.low, self._short = budget, budget.amount // _LOW_PART, False
         await self.release()
 
     async def release(self) -> None:
@@ -156,20 +150,21 @@ class Meter:
             self._timer.cancel()
             self._timer = None
         if units > 0:
-            self._untaken += units
+            self.untaken += units
             with suppress(TidegateError):
-                await self._give_back(self.budget.id, self._began, units)
+                await self._give_back(self.budget.id, self.began, units)
 
     def _turn(self, now: float) -> None:
         """Begin another window; a clock that was set back goes on in the one that is open."""
-        self._began, self._ends_at = window_of(self.budget.window, now)
+        self.began, self.ends_at = window_of(self.budget.window, now)
         self.free = self.held = 0
-        self._untaken = self.budget.amount
+        self.untaken = self.budget.amount
         self._short = False
-        self._wake()
+        self.wake()
 
-    def _wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
+    def wake(self) -> None:
+        """Let calls go on that wait for units."""
+        waiters, self.waiters = self.waiters, []
         for each in waiters:
             if not each.done():
                 each.set_result(None)
@@ -177,13 +172,13 @@ class Meter:
     def _watch(self) -> None:
         """Give the slice back when no call has held anything for a while."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self._held_at)
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self.held_at)
 
     def _look(self, held_at: float) -> None:
         self._timer = None
         if self.free <= 0:
             return
-        if self._held_at == held_at and not self.held:
+        if self.held_at == held_at and not self.held:
             task = asyncio.ensure_future(self.release())
             _RETURNING.add(task)
             task.add_done_callback(_RETURNING.discard)

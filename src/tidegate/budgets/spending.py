@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -15,17 +14,10 @@ from tidegate.model.results import Limits
 STREAM_ROWS, STREAM_BYTES = 512, 262_144
 """What a result that is streamed holds at a time: its limits may be as large as a table."""
 Wanted = list[tuple[Meter, int]]
+Hold = tuple[Meter, int, int]
+"""A budget, when the window began in which units of it are held, and how many."""
 
 _SECOND = UNITS["seconds"]
-
-
-class Usage(NamedTuple):
-    """What a call has used."""
-
-    calls: int
-    rows: int
-    size: int
-    seconds: float
 
 
 def needs(meters: Sequence[Meter], limits: Limits, *, streams: bool) -> Wanted:
@@ -45,19 +37,29 @@ def needs(meters: Sequence[Meter], limits: Limits, *, streams: bool) -> Wanted:
     return wanted
 
 
-class Spending:
-    """What a call holds. `began` is set when it runs, by `time.perf_counter`. `tight` are the
-    budgets that have less left than the call might use, by measure."""
+class StreamRoom:
+    """What a result that is streamed may send, None any number, and has sent of it."""
 
-    __slots__ = ("_holds", "began", "bytes_room", "bytes_used", "rows_room", "rows_used", "tight")
+    __slots__ = ("bytes_room", "bytes_used", "rows_room", "rows_used")
 
-    def __init__(self, wanted: Wanted, tight: dict[Measure, Meter] | None = None) -> None:
-        self._holds = [(meter, meter.began, units) for meter, units in wanted]
-        self.tight: dict[Measure, Meter] | None = tight
-        self.began = 0.0
+    def __init__(self) -> None:
         self.rows_room: int | None = None
         self.bytes_room: int | None = None
         self.rows_used = self.bytes_used = 0
+
+
+class Spending:
+    """What a call holds. `began` is set when it runs, by `time.perf_counter`. `tight` are the
+    budgets that have less left than the call might use, by measure. `stream` is there for a result
+    that is streamed."""
+
+    __slots__ = ("_holds", "began", "stream", "tight")
+
+    def __init__(self, holds: list[Hold], tight: dict[Measure, Meter] | None = None) -> None:
+        self._holds = holds
+        self.tight = tight
+        self.began = 0.0
+        self.stream: StreamRoom | None = None
 
     @property
     def meters(self) -> list[Meter]:
@@ -78,55 +80,95 @@ class Spending:
                 timeout_s = min(timeout_s, units / _SECOND)
         return structs.replace(limits, max_rows=rows, max_bytes=size, timeout_s=timeout_s)
 
-    def settle(self, usage: Usage) -> None:
-        """Pay what was used, and let go of the rest."""
+    def settle(self, calls: int, rows: int, size: int, seconds: float) -> bool:
+        """Pay what was used, and let go of the rest; whether a budget is nearly used up. A call may
+        pay more than it held, as a database is not stopped at once: the next ones have less."""
+        low = False
         for meter, began, units in self._holds:
+            if began != meter.began:
+                continue  # that window is over
             kind = meter.kind
             if kind == "calls":
-                paid = usage.calls
+                paid = calls
             elif kind == "rows":
-                paid = usage.rows
+                paid = rows
             elif kind == "bytes":
-                paid = usage.size
+                paid = size
             else:
-                paid = int(usage.seconds * _SECOND)
-            meter.settle(began, units, paid)
-        self._holds = []
+                paid = int(seconds * _SECOND)
+            meter.held = held = meter.held - units
+            meter.free = free = meter.free + units - paid
+            if meter.waiters:
+                meter.wake()
+            if meter.untaken + free + held <= meter.low:
+                low = True
+        return low
 
     # A result that is streamed
 
-    def begin_stream(self) -> bool:
-        """Whether the rows of a stream have to be counted. From here on `rows_used` and
-        `bytes_used` count what is sent of `rows_room` and `bytes_room`, None: any number."""
+    def begin_stream(self) -> StreamRoom | None:
+        """What a stream may send; None if its rows need not be counted."""
+        room = StreamRoom()
         for meter, _, units in self._holds:
             if meter.kind == "rows":
-                self.rows_room = units if self.rows_room is None else min(self.rows_room, units)
+                room.rows_room = units if room.rows_room is None else min(room.rows_room, units)
             elif meter.kind == "bytes":
-                self.bytes_room = units if self.bytes_room is None else min(self.bytes_room, units)
-        return self.rows_room is not None or self.bytes_room is not None
+                room.bytes_room = units if room.bytes_room is None else min(room.bytes_room, units)
+        if room.rows_room is not None or room.bytes_room is not None:
+            self.stream = room
+        return self.stream
 
     def pay_stream(self) -> list[Meter]:
         """Pay what was sent; the budgets of which more is to be held."""
         streamed: list[Meter] = []
-        kept: list[tuple[Meter, int, int]] = []
+        kept: list[Hold] = []
+        room = self.stream or StreamRoom()
         for hold in self._holds:
             meter, began, units = hold
             if meter.kind in ("rows", "bytes"):
-                used = self.rows_used if meter.kind == "rows" else self.bytes_used
+                used = room.rows_used if meter.kind == "rows" else room.bytes_used
                 meter.settle(began, units, used)
                 streamed.append(meter)
             else:
                 kept.append(hold)
-        self._holds = kept
-        self.rows_used = self.bytes_used = 0
-        self.rows_room = self.bytes_room = None
+        self._holds, self.stream = kept, StreamRoom()
         return streamed
 
     def hold_more(self, wanted: Wanted, tight: dict[Measure, Meter]) -> None:
         """Go on with what is held now."""
         self.tight = (self.tight or {}) | tight
-        self._holds += [(meter, meter.began, units) for meter, units in wanted]
+        self._holds += holds_of(wanted)
         self.begin_stream()
+
+
+def holds_of(wanted: Wanted) -> list[Hold]:
+    """What is held, once it is."""
+    return [(meter, meter.began, units) for meter, units in wanted]
+
+
+def hold_now(
+    meters: Sequence[Meter], limits: Limits, now: float, *, streams: bool
+) -> Spending | None:
+    """Hold what a call may use at most, if all of it is here; on the path of every call."""
+    holds: list[Hold] = []
+    for meter in meters:
+        kind = meter.kind
+        if kind == "calls":
+            units = 1
+        elif kind == "seconds":
+            units = int(limits.timeout_s * _SECOND) or 1
+        elif streams:
+            ((_, units),) = needs((meter,), limits, streams=streams)
+        else:
+            units = (limits.max_rows if kind == "rows" else limits.max_bytes) or 1
+        if now >= meter.ends_at or meter.free < units:
+            Spending(holds).settle(0, 0, 0, 0.0)
+            return None
+        meter.free -= units
+        meter.held += units
+        meter.held_at = now
+        holds.append((meter, meter.began, units))
+    return Spending(holds)
 
 
 class SpendingEnded(Exception):

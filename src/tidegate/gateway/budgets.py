@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from msgspec import structs
 
 from tidegate.budgets.ledger import BudgetLedger
-from tidegate.budgets.spending import Spending, Usage
+from tidegate.budgets.spending import Spending
 from tidegate.budgets.words import note, refusal
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.context import CallContext
@@ -23,7 +23,6 @@ from tidegate.model.requests import EngineRequest, FetchMore, Query
 from tidegate.model.results import Document, Limits, Page, Truncation
 from tidegate.model.statements import Effect
 
-_NOTHING = Usage(0, 0, 0, 0.0)
 _REACHED: dict[Code, Measure] = {Code.LIMIT_TIME: "seconds", Code.LIMIT_BYTES: "bytes"}
 """What ends a call at a limit that was lowered to what a budget has left."""
 
@@ -80,7 +79,7 @@ async def check_budgets(ctx: CallContext) -> None:
     if waiting is not None:
         await waiting
     if ctx.spending is not None:
-        ctx.spending.settle(_NOTHING)
+        ctx.spending.settle(0, 0, 0, 0.0)
         ctx.spending = None
 
 
@@ -91,25 +90,22 @@ def pay(ctx: CallContext) -> None:
         return
     ctx.spending = None
     seconds = time.perf_counter() - spending.began if spending.began else 0.0
-    meters = spending.meters
     if isinstance(payload, Page):
-        if spending.rows_room is not None or spending.bytes_room is not None:
-            usage = Usage(1, spending.rows_used, spending.bytes_used, seconds)
+        stream = spending.stream
+        if stream is not None:
+            rows, size = stream.rows_used, stream.bytes_used
         else:
-            size = len(payload.rows) if payload.row_count else 0
-            usage = Usage(1, payload.row_count, size, seconds)
+            rows = payload.row_count
+            size = len(payload.rows) if rows else 0
             if spending.tight:
-                payload = _marked(payload, spending)
-        spending.settle(usage)
-        if said := note(meters):
-            payload = structs.replace(payload, budget=said)
-        ctx.payload = payload
+                ctx.payload = payload = _marked(payload, spending)
+        if spending.settle(1, rows, size, seconds):
+            ctx.payload = structs.replace(payload, budget=note(spending.meters))
     elif isinstance(payload, Document):
-        spending.settle(Usage(1, payload.items or 0, len(payload.json), seconds))
-        if said := note(meters):
-            ctx.payload = structs.replace(payload, budget=said)
+        if spending.settle(1, payload.items or 0, len(payload.json), seconds):
+            ctx.payload = structs.replace(payload, budget=note(spending.meters))
     else:
-        spending.settle(Usage(1, 0, 0, seconds))
+        spending.settle(1, 0, 0, seconds)
 
 
 def pay_failed(ctx: CallContext) -> None:
@@ -118,11 +114,12 @@ def pay_failed(ctx: CallContext) -> None:
     if spending is None:
         return
     ctx.spending = None
-    if spending.began:
-        seconds = time.perf_counter() - spending.began
-        spending.settle(Usage(1, spending.rows_used, spending.bytes_used, seconds))
-    else:
-        spending.settle(_NOTHING)
+    if not spending.began:
+        spending.settle(0, 0, 0, 0.0)
+        return
+    seconds, stream = time.perf_counter() - spending.began, spending.stream
+    rows, size = (0, 0) if stream is None else (stream.rows_used, stream.bytes_used)
+    spending.settle(1, rows, size, seconds)
 
 
 def raise_reached(ctx: CallContext, error: TidegateError) -> NoReturn:
@@ -150,7 +147,7 @@ def _marked(page: Page, spending: Spending) -> Page:
 
 def _limits(ctx: CallContext) -> Limits:
     request = ctx.call.request
-    if isinstance(request, FetchMore):
+    if type(request) is FetchMore:
         return Limits(max_rows=request.max_rows)
     return ctx.rewritten.limits
 

@@ -234,7 +234,7 @@ def _stream(
     spending, budgets, sink = ctx.spending, ctx.services.budgets, query.sink
     if sink is None:
         raise TypeError("the query has no sink")
-    if spending is None or budgets is None or not spending.begin_stream():
+    if spending is None or budgets is None or spending.begin_stream() is None:
         return RowStream(columns, limits, sink)
     from tidegate.gateway.metered_stream import Allowance, MeteredStream  # few streams need it
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tidegate.budgets.ledger import BudgetLedger
-from tidegate.budgets.spending import Spending, SpendingEnded
+from tidegate.budgets.spending import Spending, SpendingEnded, StreamRoom
 from tidegate.errors import TidegateError
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import (
@@ -26,6 +26,8 @@ from tidegate.model.results import (
 from tidegate.results.json_values import encode_rows
 from tidegate.results.row_stream import CHUNK_BYTES, MOST_DATA_ROWS, Rows, RowStream
 
+_ANY = StreamRoom()
+
 
 class Allowance(NamedTuple):
     """What a stream may send: what its call holds, and where it gets more."""
@@ -34,18 +36,23 @@ class Allowance(NamedTuple):
     budgets: BudgetLedger
     cancellation: Cancellation
 
+    @property
+    def room(self) -> StreamRoom:
+        """What may leave now."""
+        return self.spending.stream or _ANY
+
     def has_room(self, rows: int, size: int) -> bool:
         """Whether so many rows may leave."""
-        spending = self.spending
-        most_rows, most_bytes = spending.rows_room, spending.bytes_room
-        return (most_rows is None or rows <= most_rows - spending.rows_used) and (
-            most_bytes is None or size <= most_bytes - spending.bytes_used
+        room = self.room
+        most_rows, most_bytes = room.rows_room, room.bytes_room
+        return (most_rows is None or rows <= most_rows - room.rows_used) and (
+            most_bytes is None or size <= most_bytes - room.bytes_used
         )
 
     def use(self, rows: int, size: int) -> None:
         """Count rows that leave."""
-        self.spending.rows_used += rows
-        self.spending.bytes_used += size
+        self.room.rows_used += rows
+        self.room.bytes_used += size
 
     async def extend(self, size: int = 0) -> None:
         """Hold more. Raises: SpendingEnded, TidegateError."""
@@ -73,7 +80,7 @@ class MeteredStream(RowStream):
         super().__init__(columns, limits, sink)
         self._allowance = allowance
         self._whole = whole
-        self._counts_bytes = allowance.spending.bytes_room is not None
+        self._counts_bytes = allowance.room.bytes_room is not None
         self._unsent: Rows = ()
         self._unsent_size = 0
 
@@ -102,13 +109,13 @@ class MeteredStream(RowStream):
 
     @property
     def remaining(self) -> int:
-        spending = self._allowance.spending
+        stream = self._allowance.room
         if self._unsent:
             return 0
-        wanted, room = super().remaining, spending.rows_room
+        wanted, room = super().remaining, stream.rows_room
         if room is None or self._count >= self._most:  # one more, to see whether there is more
             return wanted
-        return min(wanted, room - spending.rows_used)
+        return min(wanted, room - stream.rows_used)
 
     def write(self, rows: Rows) -> None:
         """Take rows, and pass them on at once if there is room and their sink never waits."""
@@ -157,13 +164,13 @@ class MeteredStream(RowStream):
     async def _pass_on(self, cursor: DataRowCursor, sink: DataRowSink) -> None:
         """As `RowStream._pass_on`. A chunk for which there is no room is not sent."""
         allowance = self._allowance
-        spending = allowance.spending
         while not self._ended:
             room, chunk = self._most - self._count, self._chunk
-            if room and spending.rows_room is not None:
-                if spending.rows_used >= spending.rows_room:
+            if room and allowance.room.rows_room is not None:
+                if not allowance.has_room(1, 0):
                     await allowance.extend()
-                chunk = min(chunk, spending.rows_room - spending.rows_used)
+                stream = allowance.room
+                chunk = min(chunk, (stream.rows_room or 0) - stream.rows_used)
             rows = await cursor.fetch_data_rows(min(room, chunk) or 1)
             if not rows.row_count:
                 self._ended = True

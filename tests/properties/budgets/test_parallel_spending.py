@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.budgets.ledger import BudgetLedger
-from tidegate.budgets.spending import Spending, SpendingEnded, Usage
+from tidegate.budgets.spending import Spending, SpendingEnded
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.budgets import Budget
@@ -51,27 +51,30 @@ async def one_call(ledger: BudgetLedger, chance: random.Random) -> Spent:
     if streams:
         return await stream(ledger, spending, chance)
     rows = chance.randrange(limits.max_rows + 1) if chance.random() < 0.8 else 0
-    spending.settle(Usage(1, rows, 0, 0.0))
+    spending.settle(1, rows, 0, 0.0)
     return Spent(1, rows)
 
 
 async def stream(ledger: BudgetLedger, spending: Spending, chance: random.Random) -> Spent:
     """Send rows as long as there is room, up to some number."""
-    spending.begin_stream()
+    room = spending.begin_stream()
+    assert room is not None
     sent, most = 0, chance.randrange(1_500)
     while sent < most:
-        room = (spending.rows_room or 0) - spending.rows_used
-        if room <= 0:
+        room = spending.stream or room
+        free = (room.rows_room or 0) - room.rows_used
+        if free <= 0:
             try:
                 await ledger.extend(spending, 0, Cancellation())
             except SpendingEnded:
+                room = spending.stream or room
                 break
             continue
-        part = min(room, most - sent, chance.randrange(1, 200))
-        spending.rows_used += part
+        part = min(free, most - sent, chance.randrange(1, 200))
+        room.rows_used += part
         sent += part
         await asyncio.sleep(0)
-    spending.settle(Usage(1, spending.rows_used, 0, 0.0))
+    spending.settle(1, room.rows_used, 0, 0.0)
     return Spent(1, sent)
 
 

@@ -345,15 +345,9 @@ async def test_two_processes_share_a_budget_and_none_spends_more(tmp_path: Path)
                     assert error.code is Code.LIMIT_BUDGET
                     continue
                 assert spending is not None
-                spending.settle(_paid())
+                spending.settle(1, 0, 0, 0.0)
                 done += 1
         assert done == 50
-
-
-def _paid() -> Any:
-    from tidegate.budgets.spending import Usage
-
-    return Usage(1, 0, 0, 0.0)
 
 
 def _second_ledger(desk: Any) -> Any:
