@@ -85,6 +85,7 @@ class Code(Enum):
     LIMIT_BYTES = "limit.bytes"
     LIMIT_RATE = "limit.rate"
     LIMIT_BUDGET = "limit.budget"
+    LIMIT_PLAN = "limit.plan"
     LIMIT_CHANGES = "limit.rows_changed"
     CALL_CANCELLED = "call.cancelled"
     CALL_RUNNING = "call.running"
@@ -302,6 +303,9 @@ ERRORS: dict[Code, ErrorMapping] = {
     Code.LIMIT_RATE: ErrorMapping(-32000, 429, "53400", 75, "Wait before the next call."),
     Code.LIMIT_BUDGET: ErrorMapping(
         -32000, 429, "53400", 75, "Wait until the time that the message names."
+    ),
+    Code.LIMIT_PLAN: ErrorMapping(
+        -32602, 200, "54000", 2, "Narrow it, such as by a condition on an indexed column."
     ),
     Code.LIMIT_CHANGES: ErrorMapping(
         -32602, 200, "54000", 2, "Change fewer rows at a time, such as by a narrower WHERE."

@@ -61,6 +61,9 @@ class EngineEntry(NamedTuple):
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
 
+    `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
+    `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`).
+
     `plain_options`: those of `options` that name no file and no program and hold no secret, so that
     a page may set them.
 
@@ -100,6 +103,7 @@ class EngineEntry(NamedTuple):
     compares_rows: bool = False
     reads_only: bool = False
     own_functions: bool = False
+    plan_limits: tuple[str, ...] = ()
     other_dialects: tuple[str, ...] = ()
     files: DatabaseFiles | None = None
     is_folder: bool = False

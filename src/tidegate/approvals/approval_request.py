@@ -91,7 +91,7 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             statement=text,
             effect=self.judgement.effect.label,
             rule=self.verdict.rule,
-            reason=self.judgement.reason,
+            reason=_reason_of(self),
             params=params,
             withheld=withheld or (params is not None and MASK in params),
             tables=self.judgement.tables,
@@ -108,6 +108,12 @@ class ApprovalRequest(msgspec.Struct, frozen=True):
             max_rows_changed=self.max_rows_changed,
             uncounted=self.uncounted,
         )
+
+
+def _reason_of(request: ApprovalRequest) -> str:
+    """What the statement does; of one that is asked about for its plan, what that would take."""
+    by_plan = request.verdict.rule in ("source.max_plan_cost", "source.max_plan_rows")
+    return request.verdict.reason if by_plan else request.judgement.reason
 
 
 MAX_REASON = 500

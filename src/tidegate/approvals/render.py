@@ -120,6 +120,8 @@ _WHY = {
     "source.approval_for": "the source asks a person (approval_for)",
     "source.statements": "the mode asks a person about statements of this class",
     "source.max_rows_changed": "the rows of a change are limited, and not all can be counted",
+    "source.max_plan_cost": "the database expects it to cost more than max_plan_cost",
+    "source.max_plan_rows": "the database expects more rows than max_plan_rows",
     "sql.irreversible": "it cannot be undone",
     "sql.administration": "it administers the database (access = admin)",
 }

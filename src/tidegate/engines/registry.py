@@ -68,6 +68,7 @@ ENGINES: dict[str, EngineEntry] = {
             identities=True,
             compares_rows=True,
             own_functions=True,
+            plan_limits=("max_plan_cost", "max_plan_rows"),
             reader="tidegate.engines.postgres.url:parse_conninfo",
         ),
     ),
@@ -258,6 +259,7 @@ def check_settings(source: Source) -> None:
     check_options(source.url, [name for name, _ in source.options])
     check_access(source.url, source.access)
     check_functions(source)
+    check_plan_limits(source)
 
 
 def check_url(source: Source) -> None:
@@ -326,6 +328,22 @@ def check_functions(source: Source) -> None:
             " keep no functions of users, or nothing there keeps these from changing data in a"
             " read.",
             hint=f"Leave `functions` out. Engines that take it: {', '.join(others)}.",
+        )
+
+
+def check_plan_limits(source: Source) -> None:
+    """Refuse limits of plans whose figures the engine's databases do not have. Raises:
+    TidegateError CONFIG_INVALID, SOURCE_URL."""
+    entry = find(source.url)
+    for name in ("max_plan_cost", "max_plan_rows"):
+        if getattr(source, name) is None or name in entry.plan_limits:
+            continue
+        others = sorted({each.engine for each in ENGINES.values() if name in each.plan_limits})
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"A source on the engine `{entry.engine}` cannot have `{name}`: its plans have no such"
+            " figure.",
+            hint=f"Leave `{name}` out. Engines that take it: {', '.join(others)}.",
         )
 
 

@@ -30,7 +30,15 @@ from tidegate.model.decisions import Permit, Verdict
 from tidegate.model.joined_tables import JoinedTable
 from tidegate.model.language import Language
 from tidegate.model.replies import Reply
-from tidegate.model.requests import Browse, Call, EngineRequest, Prepare, Query, Request
+from tidegate.model.requests import (
+    Browse,
+    Call,
+    EngineRequest,
+    Explain,
+    Prepare,
+    Query,
+    Request,
+)
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
@@ -289,6 +297,27 @@ class CallContext(msgspec.Struct, eq=False):
             self.change.max_rows,
             self.change.keeper,
             self._whole_changes() if self.text_judgement.touches else "",
+        )
+
+    def permit_plan(self, request: Query | Explain, judgement: Judgement) -> Permit:
+        """A permit to have the database plan, and not run, what the call may run: `request` is an
+        EXPLAIN of it, and `judgement` that of its text. Raises: TidegateError INTERNAL if it does
+        more than the call."""
+        if self.verdict.kind not in ("allow", "ask") or judgement.effect > self.judgement.effect:
+            raise TidegateError(
+                Code.INTERNAL, "A plan was asked for of a call that was not allowed"
+            )
+        return Permit(
+            self.call_id,
+            self.call.actor,
+            self.source,
+            request,
+            # Some engines explain a change only where they would make it.
+            Effect.READ if isinstance(request, Explain) else self.judgement.effect,
+            request.limits,
+            self.identity,
+            judgement,
+            request.statement.text,
         )
 
     def _whole_changes(self) -> Literal["", "confirm", "deny"]:

@@ -77,6 +77,13 @@ def _has_terms(ctx: CallContext) -> bool:
     return limited or source.undo != "off"
 
 
+def _limits_plan(ctx: CallContext) -> bool:
+    source = ctx.source
+    if source.max_plan_rows is None and source.max_plan_cost is None:
+        return False
+    return ctx.call.request.costs and isinstance(ctx.call.request, Query)
+
+
 def _may_change(ctx: CallContext) -> bool:
     return ctx.may_change
 
@@ -136,6 +143,7 @@ STATEMENT_STEPS = (
     _step(rewrite_joined, "joins"),
     _step(inspect),
     _step(check_statement, "transaction"),
+    _later("tidegate.gateway.plan_limits:limit_plan", _limits_plan),
     _later("tidegate.gateway.undo:load_change", attrgetter("call.request.names_change")),
     _later("tidegate.gateway.changes:consider_change", _has_terms),
     _step(check_budgets, _needs_person),

@@ -192,6 +192,35 @@ class DeclaredSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     """What is refused is rolled back. Where the rows cannot be counted, a person must approve the
     change. For a transaction the sum counts."""
+    max_plan_cost: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Setting(
+            meaning="the cost that the database may expect of a statement, in its own unit; one "
+            "of more does not run",
+            grants_more="a higher number",
+            value="N",
+            limit="runs plans of a cost of {} at most",
+        ),
+    ] = None
+    """The database plans the statement with its own values before it runs. On PostgreSQL."""
+    max_plan_rows: Annotated[
+        Annotated[int, msgspec.Meta(ge=1)] | None,
+        Setting(
+            meaning="the rows that the database may expect in one step of a statement's plan; a "
+            "statement of more does not run",
+            grants_more="a higher number",
+            value="N",
+            limit="runs plans of {} rows at most",
+        ),
+    ] = None
+    """On PostgreSQL, DuckDB and MariaDB."""
+    costly_plans: Annotated[
+        Literal["deny", "ask"],
+        Setting(
+            meaning="what happens to a statement of which the database expects more than that",
+            grants_more="a later word",
+        ),
+    ] = "deny"
     masks: Annotated[
         tuple[Mask, ...],
         Setting(

@@ -331,6 +331,7 @@ DIALECT = _Duckdb(
         most_scale=20,
     ),
     server_panels=server_panels.PANELS,
+    plan_figures="tidegate.products.duckdb.plan_figures:duckdb_figures",
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="rowid",
     driver_types="duckdb-jdbc",

@@ -13,6 +13,7 @@ PRODUCT = Product(
             path_reader="tidegate.engines.common.url:file_of",
             files=DatabaseFiles((".duckdb", ".ddb"), at=8, mark=b"DUCK"),
             own_functions=True,
+            plan_limits=("max_plan_rows",),
             reader="tidegate.products.duckdb.engine.url:DuckUrl",
         ),
         "files": EngineEntry(
@@ -20,6 +21,7 @@ PRODUCT = Product(
             options=("files", "memory_limit", "threads", "workers"),
             plain_options=("memory_limit", "threads", "workers"),
             reads_only=True,
+            plan_limits=("max_plan_rows",),
             path_reader="tidegate.engines.common.url:folder_path",
             is_folder=True,
             reader="tidegate.products.duckdb.engine.url:FolderUrl",

@@ -214,6 +214,7 @@ DIALECT = _Mysql(
     " FROM information_schema.TRIGGERS"
     " WHERE EVENT_OBJECT_SCHEMA = {schema} AND EVENT_OBJECT_TABLE = {table} ORDER BY 1",
     plan_format="query blocks",
+    plan_figures="tidegate.products.mysql.plan_figures:mysql_figures",
     plan_prefixes=("EXPLAIN FORMAT=JSON ", "ANALYZE FORMAT=JSON "),
     writing_rules=(
         "The database is MySQL or MariaDB. Quote names with backticks.",

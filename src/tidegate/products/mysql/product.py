@@ -7,6 +7,7 @@ _MYSQL = EngineEntry(
     identities=True,
     compares_rows=True,
     own_functions=True,
+    plan_limits=("max_plan_rows",),
     reader="tidegate.products.mysql.engine.url:parse_conninfo",
 )
 

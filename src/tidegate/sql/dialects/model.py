@@ -397,6 +397,9 @@ class Dialect(msgspec.Struct, frozen=True):
     """The form of its plans, if they can be read as a tree."""
     plan_prefixes: tuple[str, str] | None = None
     """Before a statement to have its plan as JSON: without running it, and by running it."""
+    plan_figures: str = ""
+    """The place (`module:function`) of what reads a `sql.plan_figures.PlanFigures` from its plan as
+    JSON; empty: its plans have no figures."""
     table_forms: str = ""
     """The place (`module:NAME`) of its `sql.table_forms.writer.TableWriter`; empty: it has none."""
     column_types: ColumnTypes = STANDARD_TYPES

@@ -521,6 +521,7 @@ DIALECT = _Postgres(
     " JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace"
     " WHERE n.nspname = {schema} AND c.relname = {table} AND NOT t.tgisinternal ORDER BY 1",
     plan_format="nodes",
+    plan_figures="tidegate.sql.plan_figures:postgres_figures",
     plan_prefixes=("EXPLAIN (FORMAT JSON) ", "EXPLAIN (ANALYZE, FORMAT JSON) "),
     row_id="ctid",
     driver_types="pgjdbc",
