@@ -121,9 +121,10 @@ def test_what_a_person_may_not_do_has_no_button_but_a_reason(
     site.access |= {"may": {**no, "why_not": "Only an admin may make tokens."}, "tokens": []}
     for each in site.access["operators"]:
         each["may"] = {"roles": False, "remove": False, "link": False, "why_not": ""}
+    site.budgets |= {"budgets": [], "may": {"set": False, "whole": False}}
     page = window.tab(f"{url}#/access")
     expect(page.locator(".rights > .note").first).to_have_text("Only an admin may make tokens.")
-    for name in ("Make a token", "Invite", "Roles", "Remove", "New link"):
+    for name in ("Make a token", "Set a budget", "Invite", "Roles", "Remove", "New link"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
     expect(page.get_by_role("button", name="End the session of bob")).to_have_count(0)
     expect(page.get_by_role("button", name="End the session of ann")).to_have_count(1)
@@ -166,7 +167,7 @@ def test_the_matrix_is_read_by_keys_and_by_pages(window: Window, site: Site, url
 def test_on_a_real_server_a_client_gets_a_token_and_a_person_an_account(
     place: Place, window: Window
 ) -> None:
-    window.expected = ["401"]
+    window.expected = ["401", "403"]
     page = window.tab(f"{place.address}/console#sign-in={place.link('ada')}")
     expect(page.locator(".live.on")).to_be_visible()
     verifier = make_verifier()
@@ -189,6 +190,27 @@ def test_on_a_real_server_a_client_gets_a_token_and_a_person_an_account(
     answer = httpx.post(f"{place.address}/v1/integrations/exchange", json=body)
     assert answer.status_code == 200
     assert answer.json()["token"] not in json.dumps(records(place.state))
+
+    page.get_by_role("button", name="Set a budget").click()
+    page.get_by_label("How much").fill("20k")
+    page.get_by_label("Of", exact=True).select_option("rows")
+    page.get_by_label("In each").select_option("hour")
+    page.get_by_label("For the token").select_option("laptop")
+    page.get_by_role("button", name="Set the budget").click()
+    budget = page.locator(".records tr", has_text="20,000 rows an hour")
+    expect(budget).to_contain_text("the token laptop")
+    assert violations(page) == []
+    budget.get_by_role("button", name="Change").click()
+    page.get_by_label("How many rows").fill("30k")
+    page.get_by_role("button", name="Change the budget").click()
+    expect(page.get_by_role("dialog").get_by_role("alert")).to_contain_text("passphrase")
+    page.get_by_label("Your passphrase").fill(PASSPHRASE)
+    page.get_by_role("button", name="Change the budget").click()
+    budget = page.locator(".records tr", has_text="30,000 rows an hour")
+    budget.get_by_role("button", name="Remove").click()
+    page.get_by_label("Your passphrase").fill(PASSPHRASE)
+    page.get_by_role("button", name="Remove the budget").click()
+    expect(budget).to_have_count(0)
 
     page.get_by_role("button", name="Invite an operator").click()
     page.get_by_label("Name", exact=True).fill("ivy")

@@ -11,6 +11,38 @@ VERBS = ("See names", "Read", "Export", "Change rows", "Change every row", "Chan
 KINDS = ("allow", "allow", "masked", "ask", "ask", "deny")
 
 
+def budgets() -> Json:
+    """One that is nearly used up, for a token of a hostile name."""
+    now = time.time()
+    return {
+        "budgets": [
+            {
+                "id": "bud_1",
+                "token": HOSTILE,
+                "owner": "",
+                "source": "shop",
+                "about": f"the token {HOSTILE} on shop",
+                "measure": "calls",
+                "window": "minute",
+                "units": 100,
+                "amount": "100",
+                "size": "100 calls a minute",
+                "left": "7 calls",
+                "share": 0.07,
+                "renews_at": now + 40,
+                "changed_at": now - 3_600,
+                "changed_by": "ann",
+            }
+        ],
+        "measures": ["calls", "rows", "bytes", "seconds"],
+        "windows": ["minute", "hour", "day"],
+        "tokens": ["claude", HOSTILE],
+        "owners": ["ann"],
+        "sources": ["shop"],
+        "may": {"set": True, "whole": True},
+    }
+
+
 def access() -> Json:
     now = time.time()
     may_all = {"roles": True, "remove": True, "link": False, "why_not": ""}

@@ -47,6 +47,7 @@ class Site:
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
         self.access = of_access.access()
+        self.budgets = of_access.budgets()
         self.now: Json = canned.now_page()
         self.complete = True
         self.webhook = canned.webhook()
@@ -154,6 +155,8 @@ class Site:
                 return 200, {**self.now, "figures": figures}
             case ["queries"]:
                 return 200, {"queries": [], "tabs": {}}
+            case ["access", "budgets"]:
+                return 200, self.budgets
             case ["access", "choices"]:
                 return 200, of_access.choices()
             case ["access", "matrix"]:

@@ -21,6 +21,12 @@ export function budgetsPart(attempt) {
   const load = async () => {
     found.value = /** @type {Budgets} */ (await get("access/budgets"));
   };
+  /** Tokens may have come since. */
+  const begin = async () => {
+    await load();
+    const budgets = found.peek();
+    if (budgets) await set(budgets, load);
+  };
   void attempt(load);
   return {
     load: () => attempt(load),
@@ -30,7 +36,7 @@ export function budgetsPart(attempt) {
         if (!budgets || !(budgets.may.set || budgets.budgets.length)) return null;
         return [
           h("div", { class: "part-head" }, h("h2", {}, "Budgets"),
-            budgets.may.set ? h("button", { class: "small", onclick: () => void set(budgets, load) },
+            budgets.may.set ? h("button", { class: "small", onclick: () => void attempt(begin) },
               "Set a budget …") : null),
           budgets.budgets.length ? table(budgets, load)
             : h("p", { class: "note" }, "No budget: callers may use as much as they like."),
