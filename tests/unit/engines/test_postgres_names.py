@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.engines.postgres.inspect import UnsafeObjects, opinion
+from tidegate.engines.postgres.inspect import NONE, UnsafeObjects, opinion
 from tidegate.model.statements import Effect
 
 UNSAFE = UnsafeObjects(names=frozenset({"lifted", 'a"b'}), operators=frozenset({"===", "@"}))
@@ -74,3 +74,11 @@ NAMED_ALIKE = UnsafeObjects(names=frozenset({"length", "inside"}), in_catalog=fr
 )
 def test_a_call_in_the_servers_own_schema_is_none_of_a_users_function(text: str, refused: bool):
     assert (opinion(text, NAMED_ALIKE, changes=False) is not None) is refused
+
+
+def test_a_view_of_what_others_run_is_found_where_nothing_else_is_unsafe() -> None:
+    shows = UnsafeObjects(sessions=frozenset({"watched"}))
+    assert not shows.is_empty and NONE.is_empty
+    against = opinion("SELECT * FROM watched", shows, changes=False)
+    assert against is not None and "`watched` shows statements of other callers" in against.reason
+    assert opinion("SELECT * FROM other", shows, changes=False) is None
