@@ -163,18 +163,25 @@ async def _writable(
     """The columns, each with why the caller may not write it."""
     if ctx.data_rules is None:
         return columns
-    row = None if adds else (None,) * len(shape.columns)
+    row = (None,) * len(shape.columns)
     found: list[EditColumn] = []
     for column in columns:
-        reason = column.reason
+        reason = new = column.reason
         if not reason and column.name in shape.names:
-            edit = RowEdit(row, ((shape.names.index(column.name), None),))
-            try:
-                await _check_masks(ctx, shape, edit)
-            except TidegateError as refusal:
-                reason = _sentence(refusal)
-        found.append(structs.replace(column, reason=reason))
+            values = ((shape.names.index(column.name), None),)
+            new = await _refusal_of(ctx, shape, RowEdit(None, values))
+            reason = new if adds else await _refusal_of(ctx, shape, RowEdit(row, values))
+        found.append(structs.replace(column, reason=reason, new_reason=new))
     return tuple(found)
+
+
+async def _refusal_of(ctx: CallContext, shape: TableShape, edit: RowEdit) -> str:
+    """Why what is hidden refuses an edit; empty if it does not."""
+    try:
+        await _check_masks(ctx, shape, edit)
+    except TidegateError as refusal:
+        return _sentence(refusal)
+    return ""
 
 
 def _column(column: ColumnInfo, table: Table, dialect: str) -> EditColumn:
@@ -205,6 +212,7 @@ def _column(column: ColumnInfo, table: Table, dialect: str) -> EditColumn:
         length if kind == "text" else None,
         find(dialect).untyped_columns,
         _reference(column, table),
+        reason,
     )
 
 

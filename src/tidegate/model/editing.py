@@ -27,7 +27,8 @@ class Reference(msgspec.Struct, frozen=True):
 class EditColumn(msgspec.Struct, frozen=True):
     """A column for the editor of a row.
 
-    `key` is its place in the key, from 1, or 0. With a `reason` its values cannot be written.
+    `key` is its place in the key, from 1, or 0. With a `reason` its values cannot be written, and
+    with a `new_reason` not in new rows: a key may be given once where it cannot be changed.
     `labels` are all values that it takes, where they are listed. `length` is the most characters.
     `classes`: each value has a class of its own, one of integer, real, text and blob.
     """
@@ -45,6 +46,7 @@ class EditColumn(msgspec.Struct, frozen=True):
     length: int | None = None
     classes: bool = False
     reference: Reference | None = None
+    new_reason: str = ""
 
 
 class Editability(msgspec.Struct, frozen=True):

@@ -115,6 +115,7 @@ def _column(column: EditColumn, database: str) -> dict[str, Any]:
         "has_default": column.has_default,
         "key": column.key or None,
         "editable": not column.reason,
+        "insertable": not column.new_reason,
         "reason": column.reason,
         "masked": column.masked,
         "values": list(column.labels) or None,

@@ -56,7 +56,7 @@ class EditRoutes:
         """Whether the table `source`, `database`, `schema`, `table` can be edited, and what its
         columns take: {table, editable, reason, refused: {insert|update|delete: why}, asks, undo,
         most_rows, key, columns: [{name, type, editor, nullable, default, has_default, key,
-        editable, reason, masked, values, length, classes, references}]}."""
+        editable, insertable, reason, masked, values, length, classes, references}]}."""
         return _json(await self._columns.of_table(request.query, _caller(request, signed_in)))
 
     async def _describe_result(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:

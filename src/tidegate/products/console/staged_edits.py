@@ -402,8 +402,9 @@ def _valid(each: PutEdit, row: StagedRow, staged: Staged) -> tuple[Cells, list[P
     for name, cell in each.cells.items() if each.kind != "delete" else ():
         try:
             column = staged.column(name)
-            if column.reason or name not in names:
-                raise TidegateError(Code.ARGUMENT_INVALID, column.reason or "It takes no value.")
+            reason = column.new_reason if each.kind == "insert" else column.reason
+            if reason or name not in names:
+                raise TidegateError(Code.ARGUMENT_INVALID, reason or "It takes no value.")
             value_of(cell, column, before.get(name))
         except TidegateError as error:
             problems.append(Problem(each.id, "invalid", error.message, name))

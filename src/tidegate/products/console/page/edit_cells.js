@@ -17,6 +17,9 @@ export const isAsShown = (column) => column.classes === null && AS_SHOWN.has(col
 export const takesEmpty = (column) => TEXTS.has(column.editor) && column.editor !== "json" && column.editor !== "enum" ||
   column.classes !== null;
 
+/** Whether a column takes values, in a new row or in one that is there. @param {EditColumn} column @param {boolean} isNew */
+export const takesValues = (column, isNew) => (isNew ? column.insertable ?? column.editable : column.editable);
+
 /** @param {Cell | undefined} cell @returns {cell is { default: true }} */
 export const isDefault = (cell) => Boolean(cell && "default" in cell);
 

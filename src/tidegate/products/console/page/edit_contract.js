@@ -5,7 +5,7 @@
  * @typedef {null | { text: string, class?: string } | { hex: string } | { default: true }} Cell
  * @typedef {Record<string, Cell>} Cells
  * @typedef {{ name: string, type: string, editor: string, nullable: boolean, default: string | null,
- *   has_default: boolean, key: number | null, editable: boolean, reason: string, masked: boolean,
+ *   has_default: boolean, key: number | null, editable: boolean, insertable?: boolean, reason: string, masked: boolean,
  *   values: string[] | null, length: number | null, classes: string[] | null,
  *   references: Reference | null }} EditColumn
  * @typedef {{ database: string | null, schema: string | null, table: string, columns: string[],

@@ -1,7 +1,7 @@
 /** Editing in a grid: cells by typing, blocks by pasting and filling, rows new, doubled and deleted. */
 
 import { cellEditor } from "./cell_editor.js";
-import { cellOfShown, isAsShown, readTabSeparated, typedCell, whyInvalid } from "./edit_cells.js";
+import { cellOfShown, isAsShown, readTabSeparated, takesValues, typedCell, whyInvalid } from "./edit_cells.js";
 import { pickKey } from "./key_picker.js";
 import { perSession, say } from "./state.js";
 import { counted } from "./text.js";
@@ -47,10 +47,10 @@ export class GridEdits {
   }
 
   /** The column of the table at a place, if it takes values. @param {number} column
-   * @returns {EditColumn | null} */
-  #columnAt(column) {
+   * @param {boolean} [isNew] in a new row @returns {EditColumn | null} */
+  #columnAt(column, isNew = false) {
     const found = this.#edits.column(this.#edits.columns[column] ?? "");
-    return found?.editable ? found : null;
+    return found && takesValues(found, isNew) ? found : null;
   }
 
   /** A row that may be edited, or why it may not. @param {number} row @returns {Target | string} */
@@ -78,7 +78,7 @@ export class GridEdits {
     if (this.#editor && !this.#editor.finish()) return true;
     const about = this.#edits.column(this.#edits.columns[column] ?? "");
     const target = this.#refusal || row < 0 ? null : this.#targetAt(row);
-    const why = (target === null || typeof target === "string" ? this.#refusal : this.#refusalOf("id" in target ? "insert" : "update")) || (!about ? "This column is none of the table's." : about.editable ? "" : about.reason || "This column takes no values.") ||
+    const why = (target === null || typeof target === "string" ? this.#refusal : this.#refusalOf("id" in target ? "insert" : "update")) || (!about ? "This column is none of the table's." : takesValues(about, Boolean(target && typeof target === "object" && "id" in target)) ? "" : about.reason || "This column takes no values.") ||
       (typeof target === "string" ? target : "");
     if (why || !about || !target || typeof target === "string") {
       if (why) say(why);
@@ -151,7 +151,8 @@ export class GridEdits {
   /** @param {Spot} spot @param {Range} range @returns {import("./context_menu.js").MenuItem[]} */
   menu(spot, range) {
     if (this.#refusal) return [];
-    const column = this.#columnAt(spot.column);
+    const target = this.#rows.target(spot.row);
+    const column = this.#columnAt(spot.column, target !== null && "id" in target);
     const rows = range.bottom - range.top + 1;
     const whole = counted(rows, "row");
     return [null,
@@ -202,7 +203,7 @@ export class GridEdits {
   insert() {
     if (this.#refuses("insert")) return;
     this.#edits.write([], [{}]);
-    const column = this.#edits.columns.findIndex((name) => this.#edits.column(name)?.editable);
+    const column = this.#edits.columns.findIndex((_, at) => this.#columnAt(at, true));
     this.#grid.go({ row: Math.max(0, this.#edits.inserts.peek().length - 1), column: Math.max(0, column) });
     this.#grid.focus();
     say("A new row.");
@@ -270,18 +271,18 @@ export class GridEdits {
     for (let row = Math.max(0, range.top); row <= range.bottom; row += 1) {
       const target = this.#targetAt(row);
       if (typeof target === "string") lost.push(target);
-      else changes.push({ target, cells: this.#cells(range, (column) => read(row, column), lost) });
+      else changes.push({ target, cells: this.#cells(range, (column) => read(row, column), lost, "id" in target) });
     }
     this.#edits.write(changes.filter(({ cells }) => Object.keys(cells).length));
     this.#tell(changes.length, lost);
   }
 
   /** The cells of one row of a range. @param {Range} range @param {(column: number) => Cell | undefined} read
-   * @param {string[]} lost why values were left out */
-  #cells({ left, right }, read, lost) {
+   * @param {string[]} lost why values were left out @param {boolean} isNew whether the row is */
+  #cells({ left, right }, read, lost, isNew) {
     const cells = /** @type {Cells} */ ({});
     for (let column = left; column <= right; column += 1) {
-      const about = this.#columnAt(column);
+      const about = this.#columnAt(column, isNew);
       const cell = about ? read(column) : undefined;
       if (!about) lost.push(`${this.#edits.columns[column] || "A column"} takes no values.`);
       else if (cell === undefined) lost.push(`The value of ${about.name} is not whole here.`);
@@ -308,7 +309,7 @@ export class GridEdits {
       made.push(Object.fromEntries(Object.entries(all).filter(([name]) => {
         const about = this.#edits.column(name);
         // A key that the database gives is a new one.
-        return about?.editable && !(about.key !== null && about.has_default);
+        return about && takesValues(about, true) && !(about.key !== null && about.has_default);
       })));
     }
     if (!made.length) return;
@@ -338,7 +339,7 @@ export class GridEdits {
     /** @param {number} row @param {number} column @returns {Cell | undefined} */
     const read = (row, column) => {
       const found = block[(row - top) % high][(column - range.left) % broad];
-      const about = this.#columnAt(column);
+      const about = this.#edits.column(this.#edits.columns[column] ?? "");
       return own ? /** @type {Cell | undefined} */ (found) : about && found !== undefined ? typedCell(/** @type {string} */ (found), about) : undefined;
     };
     const lost = /** @type {string[]} */ ([]);
@@ -346,9 +347,9 @@ export class GridEdits {
     const added = /** @type {Cells[]} */ ([]);
     const fresh = this.#edits.inserts.peek().length;
     for (let row = top; row <= whole.bottom; row += 1) {
-      const cells = this.#cells(whole, (column) => read(row, column), lost);
       const isNew = top < fresh ? row >= fresh : row >= this.#rows.count.peek();
       const target = isNew ? null : this.#targetAt(row);
+      const cells = this.#cells(whole, (column) => read(row, column), lost, isNew || (typeof target === "object" && target !== null && "id" in target));
       if (typeof target === "string") lost.push(target);
       else if (target) changes.push({ target, cells });
       else added.push(cells);

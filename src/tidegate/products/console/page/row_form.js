@@ -1,7 +1,7 @@
 /** A row as a form: all its columns, those too that a grid shows in part. */
 
 import { cellField } from "./cell_field.js";
-import { cellWords } from "./edit_cells.js";
+import { cellWords, takesValues } from "./edit_cells.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { pickKey } from "./key_picker.js";
@@ -48,7 +48,7 @@ function fields(edits, target, before, source, id, close) {
   const problem = signal("");
   const made = (about?.columns ?? []).map((column) => {
     const cell = staged && column.name in staged.cells ? staged.cells[column.name] : before ? before[column.name] ?? null : { default: /** @type {const} */ (true) };
-    return { column, cell, field: column.editable ? cellField({
+    return { column, cell, field: takesValues(column, "id" in target) ? cellField({
       column, cell, label: column.name, long: true, onPick: column.references ? () => void pick(column) : null,
     }) : null };
   });
