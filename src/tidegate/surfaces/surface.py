@@ -261,7 +261,7 @@ class Surface:
             shows_in_results = self._refusals.shows_in_results
             if shows_in_results is None or not shows_in_results(tool_context.context):
                 raise
-            return refusal_result(rendered)
+            return refusal_result(rendered, named=self._shows_app(tool_context.context))
 
     async def _fitting(
         self, tool: SurfaceTool, tool_context: ToolContext, arguments: dict[str, Any]

@@ -75,13 +75,15 @@ def arguments(surface: str, sql: str, **more: Any) -> dict[str, Any]:
 
 
 async def ask_all(peer: AppPeer, surface: str, sql: str, **more: Any) -> list[Any]:
-    """What a client is told at first, its tools, the page, and a result."""
+    """What a client is told at first, its tools, the page, a result, and a failure."""
     name = TOOLS[surface][0]
+    wrong = arguments(surface, "SELECT nothing_such FROM orders")
     return [
         await peer.open(),
         await peer.request("tools/list"),
         await peer.request("resources/read", uri=PAGE),
         await peer.request("tools/call", name=name, arguments=arguments(surface, sql, **more)),
+        await peer.request("tools/call", name=name, arguments=wrong),
     ]
 
 
@@ -93,7 +95,7 @@ def test_a_client_that_shows_pages_gets_them_in_every_revision(
     if (surface, revision) == ("workbench", "2024-11-05"):
         return  # which that surface does not speak
     sql = "SELECT customer_id, total FROM orders"
-    told, listed, page, result = talk(
+    told, listed, page, result, failure = talk(
         gate, surface, revision, lambda peer: ask_all(peer, surface, sql, chart=BARS)
     )
     assert "resources" in told["capabilities"]
@@ -109,6 +111,9 @@ def test_a_client_that_shows_pages_gets_them_in_every_revision(
     assert answer["columns"] == ["customer_id", "Sum of total"]
     assert len(answer["rows"]) == len(answer["chart"]["marks"])
     assert answer["chart"]["mark"] == "bar"
+    # A page is given results alone, and knows them by their code.
+    assert failure["result"]["isError"] is True
+    assert failure["result"]["content"][0]["text"].startswith("sql.failed: ")
 
 
 @pytest.mark.parametrize(
@@ -120,7 +125,7 @@ def test_a_client_that_shows_pages_gets_them_in_every_revision(
 def test_a_client_that_shows_none_learns_nothing_of_it(
     gate: SqliteGate, surface: str, capabilities: dict[str, Any]
 ) -> None:
-    told, listed, page, result = talk(
+    told, listed, page, result, failure = talk(
         gate,
         surface,
         "2025-11-25",
@@ -134,6 +139,7 @@ def test_a_client_that_shows_none_learns_nothing_of_it(
     refused = json.dumps(result)
     assert "marks" not in refused
     assert ("argument.invalid" in refused) == (surface == "core")
+    assert ("error" in failure) == (surface == "workbench")
 
 
 @pytest.mark.parametrize("surface", SURFACES)

@@ -85,7 +85,7 @@ def surface(
             render_error=error_renderer(status_of),
             unknown_tool=unknown_tool,
             unknown_resource=unknown_resource(status_of),
-            shows_in_results=shows_in_results(settings.errors, "2026-07-28"),
+            shows_in_results=shows_in_results(settings.errors, "2026-07-28", has_page=True),
         ),
         on_rejected_call=on_rejected_call,
     )

@@ -18,9 +18,10 @@ class WorkbenchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     table except for clients that would lose their session (Python SDK 1) or show the reply as a
     failure of the transport (TypeScript SDK). `errors` says how a refused call is answered:
     `document` with a JSON-RPC error, `protocol` with a result that has `isError` and status 200,
-    `auto` as the document says, but with a result since 2026-07-28 and for clients whose model
-    would read nothing otherwise: those named `mcp` (the Python SDK, by itself or in a framework),
-    `mcp-use`, `google-adk` and `langchain-mcp-adapters`. A program on the Python SDK that reads
+    `auto` as the document says, but with a result since 2026-07-28, for clients that show the
+    page of its results, and for those whose model would read nothing otherwise: those named
+    `mcp` (the Python SDK, by itself or in a framework), `mcp-use`, `google-adk` and
+    `langchain-mcp-adapters`. A program on the Python SDK that reads
     the document's codes needs `document`, or a name of its own in `clientInfo`.
     """
 
