@@ -8,7 +8,7 @@ import { h, keyed, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
 import { tableBox } from "./rows.js";
 import { effect, onEnd, signal } from "./signals.js";
-import { go, say } from "./state.js";
+import { go, perSession, say } from "./state.js";
 import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -20,10 +20,16 @@ import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 const AGAIN_MS = 5_000;
 const [KIB, STEPS] = [1024, ["B", "KiB", "MiB", "GiB", "TiB"]];
 
+/** What waits for a yes, by tab: it is there after the way to the Inbox and back. */
+const asked = perSession(() => /** @type {Map<string, object>} */ (new Map()));
+const WAITS = "It waits for a yes in the Inbox. Then press “Cancel now”.";
+
 class ServerTab {
   found = signal(/** @type {ServerState | null} */ (null));
   error = signal("");
   note = signal("");
+  /** What waits for a yes. */
+  waiting = signal(/** @type {object | null} */ (null));
   busy = signal(false);
   again = signal(false);
   #ended = new AbortController();
@@ -32,6 +38,12 @@ class ServerTab {
   constructor(tab) {
     this.place = { source: tab.source, database: tab.database };
     onEnd(() => this.#ended.abort());
+    this.waiting.value = asked().get(tab.id) ?? null;
+    if (this.waiting.peek()) this.note.value = WAITS;
+    effect(() => {
+      if (this.waiting.value) asked().set(tab.id, this.waiting.value);
+      else asked().delete(tab.id);
+    });
     effect(() => {
       if (!this.again.value) return;
       const timer = setInterval(() => document.visibilityState === "visible" && data.active.peek() === tab.id && void this.read(), AGAIN_MS);
@@ -76,7 +88,7 @@ class ServerTab {
       const { state } = await post("data/server/cancel", body);
       if (state === "asked") {
         this.waiting.value = body;
-        this.note.value = "It waits for a yes in the Inbox. Then press “Cancel now”.";
+        this.note.value = WAITS;
         return;
       }
       this.waiting.value = null;
@@ -89,7 +101,6 @@ class ServerTab {
       this.error.value = errorText(error);
     }
   }
-  waiting = signal(/** @type {object | null} */ (null));
 
   /** Send what waited for a yes again. */
   sendAgain() {

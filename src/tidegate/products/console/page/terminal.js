@@ -4,7 +4,7 @@ import { sourceChip } from "./card.js";
 import { data } from "./data_state.js";
 import { each, h, loadStyle } from "./dom.js";
 import { effect } from "./signals.js";
-import { TerminalState } from "./terminal_state.js";
+import { terminalOf } from "./terminal_state.js";
 import { isWhole } from "./terminal_words.js";
 import { visible } from "./text.js";
 
@@ -14,7 +14,7 @@ import { visible } from "./text.js";
 /** @param {import("./signals.js").Signal<DataTab>} tab */
 export function terminalTab(tab) {
   void loadStyle("terminal.css");
-  const state = new TerminalState(tab.peek());
+  const state = terminalOf(tab.peek());
   const { id, source } = tab.peek();
   const log = h("div", { class: "terminal-log", role: "log", tabindex: "0", "aria-label": `Transcript of ${source}` },
     each(() => state.entries.value, ({ key }) => String(key), entryView));
@@ -32,7 +32,7 @@ export function terminalTab(tab) {
       () => sourceChip(data.source(source)),
       h("span", { role: "status" }, () => (state.asking.value ? "Waits for a yes in the Inbox" : state.running.value ? "Running …" : "Ready")),
       () => (state.running.value ? h("button", { class: "small quiet", onclick: () => void state.cancel() }, "Cancel") : null),
-      () => (state.asking.value ? h("a", { href: `#/inbox?id=${encodeURIComponent(state.asking.value)}` }, "To the question") : null),
+      () => (state.asking.value ? h("a", { href: `#/inbox/${encodeURIComponent(state.asking.value)}` }, "To the question") : null),
       () => (state.block.value ? h("span", { class: `terminal-block ${state.left.value < 30 ? "soon" : ""}` },
         state.block.value.failed ? "Transaction, failed" : "Transaction", state.block.value.readsOnly ? ", read only" : "",
         `: rolled back if idle for ${state.left.value} s`) : null)));
@@ -48,13 +48,13 @@ function entryView(entry) {
   return h("pre", { class: `entry ${kind}` }, visible(text));
 }
 
-/** The line that is written, and what the arrows bring back. @param {TerminalState} state @param {string} id */
+/** The line that is written, and what the arrows bring back. @param {ReturnType<typeof terminalOf>} state @param {string} id */
 function line(state, id) {
   let at = -1;
   let draft = "";
   const area = h("textarea", {
     class: "terminal-input", id, rows: "1", spellcheck: "false", autocomplete: "off", autocapitalize: "off", dir: "ltr",
-    "aria-keyshortcuts": "Enter Shift+Enter ArrowUp ArrowDown Control+L Control+C",
+    "aria-keyshortcuts": "Enter Shift+Enter ArrowUp ArrowDown Control+L Control+C", value: state.draft,
     oninput: () => {
       at = -1;
       grow();
@@ -63,6 +63,7 @@ function line(state, id) {
   });
   const grow = () => {
     area.rows = Math.min(12, area.value.split("\n").length);
+    state.draft = area.value;
   };
   /** @param {string} text */
   const put = (text) => {
@@ -117,5 +118,6 @@ function line(state, id) {
     } else return;
     event.preventDefault();
   };
+  grow();
   return area;
 }

@@ -1,10 +1,11 @@
 /** What a terminal does with a line, and the transcript of that. Rows are read once and not kept
- * anywhere else; the transcript goes with the page. */
+ * anywhere else. The transcript and an open transaction stay while other pages of the console are in
+ * front, as the Inbox is for an answer; they end with the tab, the session, or the loaded page. */
 
 import { ApiError, errorText, get, post, query } from "./api.js";
 import { data } from "./data_state.js";
-import { batch, onEnd, signal } from "./signals.js";
-import { listen } from "./state.js";
+import { batch, effect, onEnd, root, signal } from "./signals.js";
+import { listen, session } from "./state.js";
 import { expandedText, tableText } from "./terminal_table.js";
 import { read } from "./terminal_words.js";
 import { counted, number } from "./text.js";
@@ -36,6 +37,8 @@ export class TerminalState {
   left = signal(0);
   /** @type {string[]} the newest last */
   history = [];
+  /** What is written and not sent. */
+  draft = "";
   #tab;
   #key = 0;
   #ended = new AbortController();
@@ -314,3 +317,25 @@ export class TerminalState {
     ].join("\n"));
   }
 }
+
+/** @type {Map<string, { state: TerminalState, end: () => void }>} */
+const kept = new Map();
+
+/** The terminal of a tab. @param {DataTab} tab */
+export function terminalOf(tab) {
+  const found = kept.get(tab.id);
+  if (found) return found.state;
+  const [state, end] = root(() => new TerminalState(tab));
+  kept.set(tab.id, { state, end });
+  return state;
+}
+
+/** @param {string} id of a tab */
+function forget(id) {
+  kept.get(id)?.end();
+  kept.delete(id);
+}
+listen("tab", ({ tab, action }) => action === "closed" && forget(tab.id));
+effect(() => {
+  if (session.value === null) [...kept.keys()].forEach(forget);
+});
