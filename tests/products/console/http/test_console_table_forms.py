@@ -9,6 +9,7 @@ import pytest
 
 from support.console_visitor import Visitor
 from support.data_desk import Desk, answer, desk, ended_run
+from support.eventually import wait_until
 
 SOURCES = ("lite", "pg")
 
@@ -97,3 +98,18 @@ def test_what_has_no_form_is_said(place: Desk) -> None:
     two |= {"primary_key": [], "foreign_keys": [], "indexes": []}
     (step,) = plan_of(ada, "lite", two)["steps"]
     assert step["verdict"] == "deny"
+
+
+def test_a_form_says_before_that_a_mask_lets_no_table_be_made(place: Desk) -> None:
+    ada = place.visitor("ada")
+    consent = ("--passphrase-file", str(place.directory / "consent"))
+    words = ["source", "update", "lite", "--mask", "customers.email=nothing", *consent]
+    assert place.run(*words).status == 0
+    columns = [{"name": "id", "type": "INTEGER"}]
+    form = {**form_of(ada, "lite")["form"], "name": "late", "columns": columns}
+
+    def is_said() -> bool:
+        (step,) = plan_of(ada, "lite", form)["steps"]
+        return step["verdict"] == "deny" and "hidden" in step["why"]
+
+    wait_until(is_said, "the refusal")

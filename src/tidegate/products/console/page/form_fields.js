@@ -9,9 +9,14 @@ import { isolated, visible } from "./text.js";
 /** @typedef {import("./form_contract.js").IndexForm} IndexForm */
 /** @typedef {import("./form_contract.js").KeyForm} KeyForm */
 /** @typedef {import("./form_contract.js").TableForm} TableForm */
-/** What the fields work on: `changed` after a value is typed, `reshaped` where other fields are to be shown.
- * @typedef {{ form: TableForm, facts: FormFacts, isNew: boolean, changed: () => void, reshaped: () => void }} Draft */
+/** What the fields work on: `changed` after a value is typed, `reshaped` where other fields are to be shown,
+ * `renamed` grows with each name of a column that is typed.
+ * @typedef {{ form: TableForm, facts: FormFacts, isNew: boolean, changed: () => void, reshaped: () => void,
+ *   renamed: import("./signals.js").Signal<number> }} Draft */
 
+/** The last name of a column that was not empty: keys and indexes name it by that while another is typed.
+ * @type {WeakMap<ColumnForm, string>} */
+const named = new WeakMap();
 const ACTIONS = ["NO ACTION", "RESTRICT", "CASCADE", "SET NULL", "SET DEFAULT"];
 
 /** @param {string} label @param {string} value @param {(value: string) => void} write @param {Record<string, any>} [more] */
@@ -38,28 +43,35 @@ const removeButton = (label, work) => h("button", { type: "button", class: "quie
 
 /** @param {Draft} draft @param {string} types the id of the list of types */
 export function columnFields(draft, types) {
-  const { form, facts: { lacks }, isNew, changed, reshaped } = draft;
+  const { form, facts: { lacks }, isNew, changed, reshaped, renamed } = draft;
   return form.columns.map((column, at) => {
+    if (column.name) named.set(column, column.name);
     const old = Boolean(column.was);
     const nth = `of column ${at + 1}`;
     const fixed = Boolean(column.fixed);
-    const key = form.primary_key.includes(column.name) && column.name !== "";
+    const known = () => named.get(column) ?? "";
+    const key = form.primary_key.includes(known());
     /** @param {string} feature */
     const locked = (feature) => fixed || (old && feature in lacks);
     /** @param {string} name */
     const rename = (name) => {
-      const was = column.name;
+      const was = known();
       column.name = name;
-      const names = (/** @type {string[]} */ list) => list.map((each) => (each === was && was ? name : each));
-      form.primary_key = names(form.primary_key);
-      for (const each of [...form.foreign_keys, ...form.indexes]) each.columns = names(each.columns);
+      if (name) {
+        const names = (/** @type {string[]} */ list) => list.map((each) => (each === was && was ? name : each));
+        // A column may be made the key before it has a name.
+        form.primary_key = form.primary_key.map((each) => (each === was ? name : each));
+        for (const each of [...form.foreign_keys, ...form.indexes]) each.columns = names(each.columns);
+        named.set(column, name);
+      }
+      renamed.value = renamed.peek() + 1;
       changed();
     };
     return h("fieldset", { class: "form-column" }, h("legend", { class: "sr" }, `Column ${at + 1}`),
       textField(`Name ${nth}`, column.name, rename, { placeholder: "name", class: "form-name" }),
       textField(`Type ${nth}`, column.type, (value) => (column.type = value, changed()), { placeholder: "type", list: types, disabled: locked("column.type") }),
       checkField("key", key, (on) => {
-        form.primary_key = on ? [...form.primary_key, column.name] : form.primary_key.filter((name) => name !== column.name);
+        form.primary_key = on ? [...form.primary_key, known()] : form.primary_key.filter((name) => name !== known());
         if (on) column.nullable = false;
         reshaped();
       }, fixed || (!isNew && "primary_key" in lacks)),
@@ -75,7 +87,7 @@ export function columnFields(draft, types) {
       fixed ? h("span", { class: "note" }, isolated(column.fixed)) : null,
       removeButton(`Remove column ${at + 1}`, () => {
         form.columns = form.columns.filter((each) => each !== column);
-        form.primary_key = form.primary_key.filter((name) => name !== column.name);
+        form.primary_key = form.primary_key.filter((name) => name !== known());
         reshaped();
       }));
   });
@@ -96,23 +108,25 @@ function defaultFields(column, nth, disabled, { changed, reshaped }) {
   ];
 }
 
-/** Columns in order: each can be another one or none, and one more can be added.
- * @param {string} label @param {string[]} chosen @param {string[]} names @param {(columns: string[]) => void} write
+/** Columns in order, by the names that they have now: each can be another one or none, and one more can be added.
+ * @param {string} label @param {() => string[]} chosen @param {Draft} draft @param {(columns: string[]) => void} write
  * @param {boolean} [grows] */
-function columnsField(label, chosen, names, write, grows = true) {
-  const options = /** @type {[string, string][]} */ ([["", "…"], ...names.filter(Boolean).map((name) => [name, name])]);
-  const shown = grows ? [...chosen, ""] : chosen;
-  return shown.map((value, at) => choiceField(`${label}, column ${at + 1}`, options, value, (name) => {
-    const next = [...shown];
-    next[at] = name;
-    write(grows ? next.filter(Boolean) : next);
-  }));
+function columnsField(label, chosen, { form, renamed }, write, grows = true) {
+  const shown = () => (grows ? [...chosen(), ""] : chosen());
+  return shown().map((_, at) => h("select", {
+    "aria-label": `${label}, column ${at + 1}`,
+    onchange: (/** @type {Event} */ event) => {
+      const next = [...shown()];
+      next[at] = /** @type {HTMLSelectElement} */ (event.target).value;
+      write(grows ? next.filter(Boolean) : next);
+    },
+  }, () => (void renamed.value, ["", ...form.columns.map(({ name }) => name).filter(Boolean)].map((name) =>
+    h("option", { value: name, selected: name === shown()[at] }, visible(name || "…"))))));
 }
 
 /** @param {Draft} draft */
 export function keyFields(draft) {
   const { form, facts, isNew, changed, reshaped } = draft;
-  const names = form.columns.map(({ name }) => name);
   const known = facts.tables.map(({ schema, name }) => /** @type {[string, string]} */ ([JSON.stringify([schema, name]),
     schema === form.schema ? name : `${schema}.${name}`]));
   return form.foreign_keys.map((key, at) => {
@@ -128,7 +142,7 @@ export function keyFields(draft) {
       reshaped();
     };
     return h("fieldset", { class: "form-key", disabled: old }, h("legend", {}, `Foreign key ${at + 1}`),
-      columnsField(`Columns ${nth}`, key.columns, names, (columns) => (key.columns = columns, changed()), false),
+      columnsField(`Columns ${nth}`, () => key.columns, draft, (columns) => (key.columns = columns, changed()), false),
       h("span", {}, "refers to"),
       choiceField(`Table ${nth}`, [["[]", "…"], ...known], JSON.stringify([schema, key.table]), choose),
       key.references.map((column, place) => textField(`Column ${place + 1} that ${nth.slice(3)} refers to`, column,
@@ -147,7 +161,6 @@ export function keyFields(draft) {
 /** @param {Draft} draft */
 export function indexFields(draft) {
   const { form, changed, reshaped } = draft;
-  const names = form.columns.map(({ name }) => name);
   return form.indexes.map((index, at) => {
     const nth = `of index ${at + 1}`;
     if (index.fixed) {
@@ -156,7 +169,7 @@ export function indexFields(draft) {
     }
     return h("fieldset", { class: "form-key" }, h("legend", {}, `Index ${at + 1}`),
       textField(`Name ${nth}`, index.name, (value) => (index.name = value, changed()), { placeholder: "name" }),
-      columnsField(`Columns ${nth}`, index.columns, names, (columns) => (index.columns = columns, reshaped())),
+      columnsField(`Columns ${nth}`, () => index.columns, draft, (columns) => (index.columns = columns, reshaped())),
       checkField("unique", index.unique, (on) => (index.unique = on, changed())),
       removeButton(`Remove index ${at + 1}`, () => {
         form.indexes = form.indexes.filter((each) => each !== index);

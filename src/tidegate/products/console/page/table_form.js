@@ -149,7 +149,7 @@ class TableFormTab {
   #fields(facts) {
     const form = this.#form;
     const isNew = this.#isNew;
-    const draft = { form, facts, isNew, changed: () => this.#changed(), reshaped: () => this.#reshaped() };
+    const draft = { form, facts, isNew, changed: () => this.#changed(), reshaped: () => this.#reshaped(), renamed: signal(0) };
     const { lacks } = facts;
     const reasons = [...new Set(Object.entries(lacks).filter(([feature]) => !isNew || ["identity", "column.comment", "foreign_key.actions"].includes(feature))
       .map(([, reason]) => reason))];
@@ -209,6 +209,7 @@ class TableFormTab {
       return;
     }
     passOn({ seq: 0, name: "names", data: {} });
+    passOn({ seq: 0, name: "table", data: { source: this.#place.source, schema: this.#place.schema, table: this.#tab.peek().table ?? name } });
     this.#plan.value = null;
     this.#done.value = name;
     say(`${name} is ${this.#isNew ? "made" : "changed"}.`);
