@@ -142,7 +142,17 @@ function panels(area) {
     panel?.node.remove();
     panel?.stop();
   };
+  // A table that was filled or changed by a form is read again where it is open.
+  const turn = signal(0);
+  onEnd(listen("table", ({ source, schema, table }) => {
+    for (const tab of data.tabs.peek()) {
+      const same = tab.kind === "table" && tab.source === source && tab.table === table;
+      if (same && (!schema || !tab.schema || schema === tab.schema)) end(tab.id);
+    }
+    turn.value = turn.peek() + 1;
+  }));
   effect(() => {
+    void turn.value;
     const ids = new Set(data.tabs.value.map(({ id }) => id));
     for (const id of [...kept.keys()]) if (!ids.has(id)) end(id);
     const active = data.active.value;
@@ -233,5 +243,6 @@ function nothing() {
       ? [h("p", { class: "lead" }, "Choose one in the tree, or search all sources: press ", h("kbd", {}, "/"), "."),
         h("ul", { class: "plain" }, sources.map((source) => h("li", {}, sourceChip(source), " ",
           h("span", { class: "note" }, visible(source.engine), source.message ? [": ", visible(source.message)] : null))))]
-      : h("p", { class: "lead" }, "Add one: ", h("code", {}, "tidegate source add shop sqlite:////data/shop.db")));
+      : [h("p", { class: "lead" }, "An admin of all sources adds one on the page ", h("a", { href: "#/access/sources" }, "Access"), ", under Sources; or where the server runs:"),
+        h("p", {}, h("code", {}, "tidegate source add shop sqlite:////data/shop.db"))]);
 }

@@ -7,8 +7,9 @@ import { icon } from "./icons.js";
 import { readingFields } from "./import_reading.js";
 import { ImportTarget, targetFields } from "./import_target.js";
 import { upload } from "./import_upload.js";
+import { questionView } from "./question_view.js";
 import { batch, computed, onEnd, root, signal } from "./signals.js";
-import { listen, passOn, say } from "./state.js";
+import { listen, passOn, say, tell } from "./state.js";
 import { counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").Place} Place */
@@ -58,7 +59,11 @@ class ImportDialog {
         () => (this.#sent.value >= 0 ? h("p", { class: "note", role: "status" }, `Sending: ${number(this.#sent.value)} % …`) : null),
         () => (this.#problem.value ? h("p", { class: "error", role: "alert" }, prose(this.#problem.value)) : null),
         keyed(() => this.file.value && JSON.stringify([this.file.value.digest, this.file.value.phase, this.file.value.reading]), () => this.#found()),
-        () => this.#said()),
+        () => this.#said(),
+        keyed(() => (this.run.value?.state === "asking" ? this.run.value.approval : null), () => {
+          const question = this.run.peek();
+          return question?.state === "asking" && question.approval ? questionView(question.approval) : null;
+        })),
       h("div", { class: "dialog-actions" }, () => this.#actions())));
     onEnd(listen("import", ({ id, run }) => id === this.file.peek()?.id && this.#follow(run)));
   }
@@ -75,7 +80,15 @@ class ImportDialog {
     const file = this.file.peek();
     const { state } = this.run.peek() ?? {};
     if (file && state !== "running" && state !== "asking") void post(`data/imports/${file.id}/close`, {}).catch(() => {});
-    else if (file) say("The import goes on.");
+    else if (file) {
+      tell("The import goes on: how it ends is told here.");
+      const stop = listen("import", ({ id, run }) => {
+        if (id !== file.id || BUSY.has(run.state)) return;
+        stop();
+        tell(outcome(run));
+        passOnRows(run);
+      });
+    }
     this.#ended.abort();
     this.#dialog.close();
     this.#dialog.remove();
@@ -142,10 +155,8 @@ class ImportDialog {
     if (!old || (!BUSY.has(old.state) && BUSY.has(next.state))) return;
     this.run.value = next;
     if (old.state === next.state || BUSY.has(next.state)) return;
-    if (next.state === "done") {
-      say(`${counted(next.count, "row")} added to ${next.table}.`);
-      passOn({ seq: 0, name: "names", data: {} });
-    }
+    if (next.state === "done") say(outcome(next));
+    passOnRows(next);
   }
 
   /** @param {"check" | "submit" | "cancel"} what @param {object} body */
@@ -175,7 +186,7 @@ class ImportDialog {
     if (run.state === "running" || run.state === "asking") {
       return h("div", { role: "status" },
         h("progress", { max: String(run.count), value: run.done, "aria-label": "Rows that are added" }),
-        h("p", {}, run.state === "asking" ? "A person is asked: see the Inbox." : `${number(run.done)} of ${counted(run.count, "row")} …`));
+        h("p", {}, run.state === "asking" ? "A person is asked before they are added." : `${number(run.done)} of ${counted(run.count, "row")} …`));
     }
     if (run.state === "checked") {
       return h("div", { class: "import-ready", role: "status" },
@@ -215,6 +226,17 @@ class ImportDialog {
     ];
   }
 }
+
+/** What shows the table reads it again. @param {ImportRun} run */
+function passOnRows({ state, source, schema, table }) {
+  if (state !== "done") return;
+  passOn({ seq: 0, name: "names", data: {} });
+  passOn({ seq: 0, name: "table", data: { source, schema, table } });
+}
+
+/** How it ended, in a sentence. @param {ImportRun} run */
+const outcome = ({ state, count, table, message }) => (state === "done" ? `${counted(count, "row")} added to ${table}.`
+  : `${message || "The import ended."} ${state === "unknown" ? "It is unknown whether the rows were added." : "Nothing was added."}`);
 
 /** @param {ImportRun} run */
 function errorsView(run) {

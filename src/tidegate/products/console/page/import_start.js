@@ -4,7 +4,7 @@ import { errorText } from "./api.js";
 import { data } from "./data_state.js";
 import { fetchNeeds, h } from "./dom.js";
 import { icon } from "./icons.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 
 export const importButton = () => h("div", { class: "new-query" }, h("button", {
   class: "small", title: "Import a file: CSV, Excel, Parquet", "aria-label": "Import a file", onclick: () => chooseFile(),
@@ -18,7 +18,7 @@ export function chooseFile(file = null) {
   const { database = null, schema = null } = tab ?? {};
   fetchNeeds("import.js");
   import("./import.js").then(({ importFile }) => importFile({ source, database, schema }, tab?.kind === "table" ? tab.table ?? "" : "", file),
-    (error) => say(errorText(error)));
+    (error) => tell(errorText(error)));
 }
 
 /** @param {HTMLElement} area */

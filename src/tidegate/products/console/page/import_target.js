@@ -3,6 +3,7 @@
 import { get, post, query } from "./api.js";
 import { data } from "./data_state.js";
 import { h, keyed } from "./dom.js";
+import { questionView } from "./question_view.js";
 import { runsOf } from "./runs.js";
 import { batch, computed, signal } from "./signals.js";
 import { passOn, say } from "./state.js";
@@ -16,6 +17,7 @@ import { isolated, number, visible } from "./text.js";
 /** @typedef {import("./import_contract.js").FileImport} FileImport */
 
 const NEW = " new";
+const MOST_AT_ONCE = 1_000;
 
 export class ImportTarget {
   place;
@@ -27,9 +29,18 @@ export class ImportTarget {
   form = signal(/** @type {TableForm | null} */ (null));
   plan = signal(/** @type {FormPlan | null} */ (null));
   isMaking = signal(false);
+  /** The statements that make a new table. */
+  runs = signal(/** @type {import("./runs.js").TabRuns | null} */ (null));
+  /** The question that a person must answer before the table is made. */
+  question = computed(() => {
+    const run = this.runs.value?.shown?.run.value;
+    return run?.state === "asking" ? run.approval : null;
+  });
   isReady = computed(() => this.table.value !== "" && this.table.value !== NEW && this.pairs.value.some(Boolean));
   /** @type {FileImport | null} */
   #file = null;
+  /** The form as it was proposed. @type {TableForm | null} */
+  #guess = null;
   #failed;
   #changed;
 
@@ -49,8 +60,15 @@ export class ImportTarget {
 
   async #readTables() {
     try {
-      const { tables } = await get(`data/tables?${query({ ...this.place.peek() })}`);
-      this.tables.value = tables.filter((/** @type {any} */ each) => each.kind === "table").map((/** @type {any} */ each) => each.name);
+      const place = this.place.peek();
+      const names = /** @type {string[]} */ ([]);
+      for (let after = /** @type {string | null} */ (""); after !== null;) {
+        /** @type {import("./data_contract.js").TablesPage} */
+        const { tables, next } = await get(`data/tables?${query({ ...place, limit: MOST_AT_ONCE, after })}`);
+        names.push(...tables.filter(({ kind }) => kind === "table").map(({ name }) => name));
+        after = next;
+      }
+      if (place === this.place.peek()) this.tables.value = names;
     } catch (error) {
       this.#failed(error);
     }
@@ -67,35 +85,44 @@ export class ImportTarget {
     void this.#readTables();
   }
 
-  /** @param {FileImport} file */
+  /** The columns of the file, which may be read otherwise now: what was chosen for them stays. @param {FileImport} file */
   async takeColumns(file) {
+    const old = this.#file;
+    const same = old?.columns.length === file.columns.length && file.columns.every(({ name }, at) => name === old.columns[at].name);
     this.#file = file;
-    if (this.table.peek()) await this.choose(this.table.peek());
+    if (this.table.peek()) await this.choose(this.table.peek(), same ? { pairs: this.pairs.peek(), form: this.form.peek() } : null);
   }
 
-  /** @param {string} table */
-  async choose(table) {
+  /** @param {string} table @param {{ pairs: string[], form: TableForm | null } | null} [typed] what was chosen before */
+  async choose(table, typed = null) {
     const file = this.#file;
     batch(() => {
       this.table.value = table;
       this.columns.value = [];
+      this.pairs.value = [];
       this.form.value = this.plan.value = null;
     });
     this.#changed();
     if (!file || !table) return;
+    const isOver = () => table !== this.table.peek() || file !== this.#file;
     try {
       if (table === NEW) {
         const { form } = await get(`data/imports/${file.id}/form?${query({ ...this.place.peek() })}`);
-        this.form.value = { ...form, primary_key: form.primary_key ?? [] };
+        if (isOver()) return;
+        const next = { ...form, primary_key: form.primary_key ?? [] };
+        const guess = this.#guess;
+        this.#guess = structuredClone(next);
+        this.form.value = typed?.form && guess ? asTyped(typed.form, guess, next) : next;
         return;
       }
       const facts = await get(`data/table?${query({ ...this.place.peek(), table })}`);
+      if (isOver()) return;
       const columns = /** @type {TableColumn[]} */ (facts.columns).filter(({ generated, masked }) => !generated && !masked);
       const known = new Map(columns.map(({ name }) => [plain(name), name]));
       const isUnnamed = !file.reading.header && file.kind !== "parquet";
       batch(() => {
         this.columns.value = columns;
-        this.pairs.value = file.columns.map(({ name }, at) => (isUnnamed ? columns[at]?.name : known.get(plain(name))) ?? "");
+        this.pairs.value = typed?.pairs.length ? typed.pairs : file.columns.map(({ name }, at) => (isUnnamed ? columns[at]?.name : known.get(plain(name))) ?? "");
       });
     } catch (error) {
       this.#failed(error);
@@ -120,7 +147,7 @@ export class ImportTarget {
       this.plan.value = plan;
       const denied = plan.lacks.length || plan.steps.some(({ verdict }) => verdict === "deny");
       if (denied || JSON.stringify(shown?.steps) !== JSON.stringify(plan.steps)) return;
-      const runs = runsOf(`import-${this.#file?.id}`);
+      const runs = (this.runs.value = runsOf(`import-${this.#file?.id}`));
       await runs.start(plan.steps.map(({ text }) => ({ statement: text, from: 0, params: null, types: null })), place, null);
       const failed = runs.items.peek().find((item) => item.run.peek()?.state !== "done");
       if (failed) throw new Error(failed.problem.peek() || failed.run.peek()?.message || "The statement did not run.");
@@ -134,6 +161,16 @@ export class ImportTarget {
       this.isMaking.value = false;
     }
   }
+}
+
+/** A proposed form with what a person has typed over an earlier one.
+ * @param {TableForm} typed @param {TableForm} guess @param {TableForm} next @returns {TableForm} */
+function asTyped(typed, guess, next) {
+  const columns = next.columns.map((column, at) => {
+    const [mine, first] = [typed.columns[at], guess.columns[at]];
+    return { ...column, name: mine.name, nullable: mine.nullable, type: mine.type === first.type ? column.type : mine.type };
+  });
+  return { ...next, name: typed.name, primary_key: typed.primary_key, columns };
 }
 
 /** @param {string} name */
@@ -173,7 +210,8 @@ function formFields(target, file) {
         column.name = value;
       }),
       field(`Type of column ${at + 1}`, column.type, (value) => (column.type = value)),
-      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": `Column ${at + 1} is in the key`, onchange: (/** @type {Event} */ event) => {
+      h("label", { class: "check" }, h("input", { type: "checkbox", "aria-label": `Column ${at + 1} is in the key`,
+        checked: form.primary_key.includes(column.name), onchange: (/** @type {Event} */ event) => {
         const on = /** @type {HTMLInputElement} */ (event.target).checked;
         form.primary_key = on ? [...form.primary_key, column.name] : form.primary_key.filter((each) => each !== column.name);
         column.nullable = !on;
@@ -188,7 +226,13 @@ function formFields(target, file) {
         denied ? h("p", { class: "error" }, "You may not run this here: ", visible(denied.why)) : null];
     },
     h("button", { type: "button", disabled: () => target.isMaking.value, onclick: () => void target.make() },
-      () => (target.plan.value?.steps.length ? "Make the table" : "Show the statement")));
+      () => (target.plan.value?.steps.length ? "Make the table" : "Show the statement")),
+    () => (target.isMaking.value && target.plan.value ? h("p", { class: "note", role: "status" }, target.question.value
+      ? "A person is asked before the table is made." : "The table is made …") : null),
+    keyed(() => target.question.value, () => {
+      const question = target.question.peek();
+      return question ? questionView(question) : null;
+    }));
 }
 
 /** The first rows, with what each column goes into. @param {ImportTarget} target @param {FileImport} file */
