@@ -86,8 +86,8 @@ def bar(page: Page) -> Locator:
 
 
 def open_table(page: Page, name: str) -> None:
+    # Enter opens what was typed, however long the search takes.
     page.get_by_role("searchbox").fill(name)
-    expect(page.get_by_role("treeitem").first).to_contain_text(name)
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
     expect(cell(page, 1, 1)).to_be_visible()

@@ -7,7 +7,7 @@ import { newQuery } from "./data_tabs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { listen, perSession, say } from "./state.js";
+import { listen, perSession, tell } from "./state.js";
 import { tableState } from "./table_state.js";
 import { colorClass, isolated, number, prose, visible } from "./text.js";
 
@@ -39,16 +39,31 @@ export function dataTree(onOpened) {
         search.value = "";
         typed.value = "";
       } else if (event.key === "ArrowDown") tree.enter();
-      else if (event.key === "Enter") tree.openFirst();
+      else if (event.key === "Enter") void openFirst();
       else return;
       event.preventDefault();
     },
   });
   let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+  let sought = "";
+  let loading = Promise.resolve();
+  /** @param {string} text */
+  const find = (text) => {
+    clearTimeout(timer);
+    sought = text;
+    loading = held.search(text);
+  };
+  /** Open the first that was found, once it is found by what was typed. */
+  const openFirst = async () => {
+    const text = typed.peek().trim();
+    if (sought !== text) find(text);
+    await loading;
+    if (text === typed.peek().trim()) tree.openFirst();
+  };
   effect(() => {
     const text = typed.value.trim();
     clearTimeout(timer);
-    timer = setTimeout(() => void held.search(text), text ? WAIT_MS : 0);
+    timer = setTimeout(() => find(text), text ? WAIT_MS : 0);
   });
   onEnd(() => clearTimeout(timer));
   return [
@@ -214,7 +229,7 @@ class Tree {
     const at = this.#kept.get(row.key)?.node ?? null;
     const name = nameOf(row);
     const place = row.kind === "source" ? { source: row.source.name, database: null, schema: null } : row.place;
-    const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => say("Copied")) };
+    const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => tell("Copied")) };
     const query = { label: "New query here", run: () => newQuery(place.source, place) };
     const form = { label: "New table by a form", run: () => void data.openView("createTable", place) };
     const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;

@@ -36,13 +36,19 @@ function build(source, leave) {
   let asked = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
+  /** The text that the statements are asked for by. */
+  let sought = "";
+  let loading = Promise.resolve();
+  /** @param {string | null} [before] */
+  const load = (before = null) => (loading = read(before));
   /** @param {string | null} before */
-  const load = async (before = null) => {
+  const read = async (before) => {
     asked.abort();
     asked = new AbortController();
     const { signal } = asked;
+    sought = input.value.trim();
     try {
-      const found = await get(`data/history?${query({ q: input.value.trim(), source: own.peek() ? source : "", limit: 50, before })}`, signal);
+      const found = await get(`data/history?${query({ q: sought, source: own.peek() ? source : "", limit: 50, before })}`, signal);
       entries.value = before ? [...entries.peek(), ...found.entries] : found.entries;
       next.value = found.next;
       if (!before) at.value = 0;
@@ -54,11 +60,21 @@ function build(source, leave) {
   };
   /** @param {number} index */
   const optionId = (index) => `statement-${index}`;
+  /** Choose the statement that is marked, once they are those of what was typed. */
+  const accept = async () => {
+    if (sought !== input.value.trim()) {
+      clearTimeout(timer);
+      void load();
+    }
+    await loading;
+    const entry = entries.peek()[at.peek()];
+    if (entry && input.isConnected && !error.peek() && sought === input.value.trim()) leave(entry);
+  };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 5, PageUp: -5 }[event.key];
     if (step) at.value = Math.min(Math.max(at.peek() + step, 0), entries.peek().length - 1);
-    else if (event.key === "Enter" && entries.peek()[at.peek()]) leave(entries.peek()[at.peek()]);
+    else if (event.key === "Enter") void accept();
     else return;
     event.preventDefault();
     document.getElementById(optionId(at.peek()))?.scrollIntoView({ block: "nearest" });

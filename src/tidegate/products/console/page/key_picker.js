@@ -40,11 +40,15 @@ function build(source, to, leave) {
   let asked = new AbortController();
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
+  /** The text that the rows are asked for by. */
+  let sought = "";
+  let loading = Promise.resolve();
   const facts = get(`data/table?${query(place)}`).catch(() => null);
-  const load = async () => {
+  const load = () => (loading = read());
+  const read = async () => {
     asked.abort();
     const { signal: ended } = (asked = new AbortController());
-    const text = input.value.trim();
+    const text = (sought = input.value.trim());
     try {
       /** @type {import("./data_contract.js").TableFacts | null} */
       const about = await facts;
@@ -70,11 +74,20 @@ function build(source, to, leave) {
     const values = row && valuesOf(row);
     if (values?.every((value) => typeof value === "string")) leave(/** @type {string[]} */ (values));
   };
+  /** Choose the row that is marked, once the rows are those of what was typed. */
+  const accept = async () => {
+    if (sought !== input.value.trim()) {
+      clearTimeout(timer);
+      void load();
+    }
+    await loading;
+    if (input.isConnected && !error.peek() && sought === input.value.trim()) choose(found.peek().rows[at.peek()]);
+  };
   /** @param {KeyboardEvent} event */
   const press = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8 }[event.key];
     if (step) at.value = Math.min(Math.max(at.peek() + step, 0), found.peek().rows.length - 1);
-    else if (event.key === "Enter") choose(found.peek().rows[at.peek()]);
+    else if (event.key === "Enter") void accept();
     else return;
     event.preventDefault();
     document.getElementById(`key-${at.peek()}`)?.scrollIntoView({ block: "nearest" });

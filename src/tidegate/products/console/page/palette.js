@@ -35,20 +35,25 @@ const WAIT_MS = 150;
 const MOST_TABLES = 8;
 const MOST_OWN = 20;
 
-/** Tables of all sources whose name has what is typed, a moment after it was typed.
+/** Tables of all sources whose name has what is typed, a moment after it was typed; `now` waits for them.
  * @param {import("./signals.js").Signal<string>} typed */
 function tables(typed) {
   const found = signal(/** @type {Entry[]} */ ([]));
+  let now = () => Promise.resolve();
   effect(() => {
     const text = typed.value.trim();
     const pending = new AbortController();
-    const timer = setTimeout(() => text.length > 1 && void get(
+    /** @type {Promise<void> | null} */
+    let asked = null;
+    const load = () => (asked ??= text.length < 2 ? Promise.resolve() : get(
       `data/search?${query({ q: text, limit: 3 * MOST_TABLES })}`, pending.signal,
-    ).then(({ matches }) => (found.value = matches.map(tableEntry)), () => {}), WAIT_MS);
+    ).then(({ matches }) => void (found.value = matches.map(tableEntry)), () => {}));
+    const timer = setTimeout(load, WAIT_MS);
+    now = load;
     found.value = [];
     onEnd(() => (clearTimeout(timer), pending.abort()));
   });
-  return found;
+  return { found, now: () => now() };
 }
 
 /** @param {import("./data_contract.js").Match} match @returns {Entry} */
@@ -68,7 +73,7 @@ export function openPalette() {
       const words = typed.value.toLowerCase().split(/\s+/).filter(Boolean);
       const own = all.filter(({ label, hint }) =>
         words.every((word) => `${label} ${hint}`.toLowerCase().includes(word)));
-      return [...own.slice(0, MOST_OWN), ...held.value.slice(0, MOST_TABLES)];
+      return [...own.slice(0, MOST_OWN), ...held.found.value.slice(0, MOST_TABLES)];
     });
     const current = computed(() => found.value[Math.min(at.value, found.value.length - 1)]);
     /** @param {Entry | undefined} entry */
@@ -77,11 +82,17 @@ export function openPalette() {
       close();
       entry.run();
     };
+    /** Choose what is marked; where it is a table, once it is found by what was typed. */
+    const accept = async () => {
+      const text = typed.peek();
+      if (!current.peek()) await held.now();
+      if (typed.peek() === text && document.querySelector("dialog.palette[open]")) choose(current.peek());
+    };
     /** @param {KeyboardEvent} event */
     const press = (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (step) at.value = Math.min(Math.max(at.peek() + step, 0), found.peek().length - 1);
-      else if (event.key === "Enter") choose(current.peek());
+      else if (event.key === "Enter") void accept();
       else return;
       event.preventDefault();
     };
