@@ -112,7 +112,7 @@ class Edits:
             return 409, {**answer, **self._state(tab)}
         problems: list[Json] = []
         put: list[Json] = []
-        if body["clear"]:
+        if body.get("clear"):
             rows.clear()
         for id in body["remove"]:
             rows.pop(id, None)

@@ -3,7 +3,7 @@
 import { cellField } from "./cell_field.js";
 import { h } from "./dom.js";
 import { root, signal } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { prose } from "./text.js";
 
 /** @typedef {import("./edit_contract.js").Cell} Cell */
@@ -17,6 +17,15 @@ import { prose } from "./text.js";
 
 const LEAST = 190;
 const LONG = 320;
+
+/** @param {HTMLElement} control @returns {control is HTMLInputElement | HTMLTextAreaElement} */
+const hasText = (control) => control instanceof HTMLInputElement || control instanceof HTMLTextAreaElement;
+
+/** @param {HTMLElement} control */
+const isAllSelected = (control) => hasText(control) && control.selectionStart === 0 && control.selectionEnd === control.value.length;
+
+/** @param {HTMLElement} control */
+const selectAll = (control) => hasText(control) && control.select();
 
 /** @param {EditorOptions} options */
 export function cellEditor({ host, place, column, cell, typed, label, exact, commit, leave, pick }) {
@@ -47,17 +56,17 @@ export function cellEditor({ host, place, column, cell, typed, label, exact, com
     field.control.removeAttribute("aria-busy");
     if (found === undefined && cell === undefined) {
       close(0);
-      say("This value cannot be edited here.");
+      tell("This value cannot be edited here.");
     } else if (found !== undefined) {
+      // The caret may have been moved since: then what is typed next goes there.
+      const all = isAllSelected(field.control);
       field.set(found);
-      if (typed === null && !field.isChanged() && (field.control instanceof HTMLInputElement || field.control instanceof HTMLTextAreaElement)) field.control.select();
+      if (all && typed === null && !field.isChanged()) selectAll(field.control);
     }
   });
   field.control.focus({ preventScroll: true });
-  if (field.control instanceof HTMLInputElement || field.control instanceof HTMLTextAreaElement) {
-    if (typed === null) field.control.select();
-    else field.control.setSelectionRange(typed.length, typed.length);
-  }
+  if (typed === null) selectAll(field.control);
+  else if (hasText(field.control)) field.control.setSelectionRange(typed.length, typed.length);
 
   /** @param {KeyboardEvent} event */
   function press(event) {
@@ -99,7 +108,7 @@ export function cellEditor({ host, place, column, cell, typed, label, exact, com
   function type(event) {
     const { control } = field;
     const isLetter = event.key.length === 1 && !event.ctrlKey && !event.metaKey;
-    if (isLetter && (control instanceof HTMLInputElement || control instanceof HTMLTextAreaElement)) {
+    if (isLetter && hasText(control)) {
       control.setRangeText(event.key, control.selectionStart ?? 0, control.selectionEnd ?? 0, "end");
       control.dispatchEvent(new Event("input"));
     } else control.dispatchEvent(new KeyboardEvent("keydown", event));

@@ -67,7 +67,7 @@ export function editBar(edits, actions) {
         count || !about.editable ? null : h("span", { class: "note wide-only" }, edits.isQuery ? "F2 or a double click edits a value." : "F2, a double click or typing edits a value."),
         count ? h("strong", { class: "edit-count", role: "status" }, countsText(edits.counts.value)) : null,
         count ? h("button", { class: "small", "aria-pressed": String(Boolean(sql.value)), onclick: () => void showSql() }, "Show the SQL") : null,
-        edits.undoable.value ? h("button", { class: "small", title: "Ctrl Z", disabled: isBusy(), onclick: () => edits.undo() }, icon("undo"), "Undo") : null,
+        edits.undoable.value || count ? h("button", { class: "small", title: "Ctrl Z", disabled: isBusy(), onclick: () => edits.undo() }, icon("undo"), "Undo") : null,
         edits.redoable.value ? h("button", { class: "small", title: "Ctrl Shift Z", disabled: isBusy(), onclick: () => edits.redo() }, "Redo") : null,
         count ? h("button", { class: "small", disabled: isBusy(), onclick: () => void discard() }, "Discard") : null,
         over ? h("span", { class: "bad" }, `A change takes ${counted(about.most_rows, "row")} at most.`) : null,

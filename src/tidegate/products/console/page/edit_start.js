@@ -6,9 +6,10 @@
 import { offer } from "./actions.js";
 import { errorText, get } from "./api.js";
 import { h } from "./dom.js";
+import { unsent } from "./edited_rows.js";
 import { icon } from "./icons.js";
 import { onEnd, root, signal } from "./signals.js";
-import { say } from "./state.js";
+import { say, tell } from "./state.js";
 import { prose } from "./text.js";
 
 /** @typedef {import("./edit_contract.js").Editability} Editability */
@@ -47,7 +48,7 @@ export function startEditing(options) {
     const what = await known;
     const module = what.editable && !ended ? await import("./row_edits.js") : null;
     if (!module || ended) {
-      say(what.reason || "This cannot be edited.");
+      tell(what.reason || "This cannot be edited.");
       loading = null;
       return null;
     }
@@ -92,7 +93,7 @@ export function startEditing(options) {
     if (ended) return;
     const waits = await get(`data/tabs/${encodeURIComponent(tab)}/edits`);
     const open = waits.result && waits.result.state !== "done";
-    if (!ended && (waits.rows.length || open)) loading ??= load();
+    if (!ended && (waits.rows.length || open || unsent.get(tab)?.size)) loading ??= load();
   }).catch((error) => ended || (problem.value = errorText(error)));
   onEnd(() => {
     ended = true;

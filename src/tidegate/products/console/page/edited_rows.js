@@ -16,6 +16,10 @@ import { computed, effect, signal } from "./signals.js";
  *   stateOf: (edits: StagedEdits, key: string[]) => string,
  *   isChanged: (edits: StagedEdits, target: Target, column: number) => boolean }} Overlay */
 
+/** Edits that did not reach the server yet, by tab and by row, null for one that is dropped: they are sent again,
+ * also by the next session. @type {Map<string, Map<string, import("./staged_edits.js").Row | null>>} */
+export const unsent = new Map();
+
 export class EditedRows {
   edits = signal(/** @type {StagedEdits | null} */ (null));
   changed = signal(0);

@@ -3,7 +3,7 @@
 import { cellEditor } from "./cell_editor.js";
 import { cellOfShown, isAsShown, readTabSeparated, takesValues, typedCell, whyInvalid } from "./edit_cells.js";
 import { pickKey } from "./key_picker.js";
-import { perSession, say } from "./state.js";
+import { perSession, say, tell } from "./state.js";
 import { counted } from "./text.js";
 
 /** @typedef {import("./edit_contract.js").Cell} Cell */
@@ -81,7 +81,7 @@ export class GridEdits {
     const why = (target === null || typeof target === "string" ? this.#refusal : this.#refusalOf("id" in target ? "insert" : "update")) || (!about ? "This column is none of the table's." : takesValues(about, Boolean(target && typeof target === "object" && "id" in target)) ? "" : about.reason || "This column takes no values.") ||
       (typeof target === "string" ? target : "");
     if (why || !about || !target || typeof target === "string") {
-      if (why) say(why);
+      if (why) tell(why);
       return false;
     }
     const { name } = about;
@@ -195,7 +195,7 @@ export class GridEdits {
   /** Whether edits of a kind are refused; that is said. @param {"insert" | "update" | "delete"} kind */
   #refuses(kind) {
     const why = this.#refusalOf(kind);
-    if (why) say(why);
+    if (why) tell(why);
     return why !== "";
   }
 
@@ -228,7 +228,7 @@ export class GridEdits {
   async fill(range) {
     if (this.#refuses("update")) return;
     if (range.top === range.bottom) {
-      say("Choose the row and those below it first.");
+      tell("Choose the row and those below it first.");
       return;
     }
     const [cells] = await this.#taker({ ...range, bottom: range.top })();

@@ -7,7 +7,7 @@ import { GridEdits } from "./grid_edits.js";
 import { rowForm } from "./row_form.js";
 import { OVERLAY } from "./row_overlay.js";
 import { batch, effect, onEnd } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { editsOf } from "./staged_edits.js";
 
 /** @typedef {import("./edit_contract.js").Editability} Editability */
@@ -37,6 +37,7 @@ export function rowEdits({ tab, isQuery, source, grid, rows, columns, panel, ref
     });
     grid.edit(editing);
     grid.redraw();
+    if (found.editable && !other) void edits.flush();
   });
   if (!isQuery) {
     effect(() => {
@@ -48,7 +49,7 @@ export function rowEdits({ tab, isQuery, source, grid, rows, columns, panel, ref
   const showForm = (row) => {
     const target = rows.target(row);
     if (!target || !edits.about.peek()?.editable || rows.stateOf(row) === "delete") {
-      say(edits.about.peek()?.reason || "This row cannot be edited.");
+      tell(edits.about.peek()?.reason || "This row cannot be edited.");
       return;
     }
     const number = rows.numberOf(row);

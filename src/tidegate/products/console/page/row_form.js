@@ -30,7 +30,7 @@ export function rowForm({ edits, target, title, source, close }) {
     });
   }
   const id = (forms += 1);
-  return h("aside", { class: "panel row-form", "aria-label": title, tabindex: "-1",
+  const panel = h("aside", { class: "panel row-form", "aria-label": title, tabindex: "-1",
     onkeydown: (/** @type {KeyboardEvent} */ event) => {
       event.stopPropagation();
       if (event.key === "Escape") close();
@@ -38,6 +38,9 @@ export function rowForm({ edits, target, title, source, close }) {
     h("button", { class: "close", "aria-label": "Close", onclick: close }, icon("close")),
     h("h2", {}, title),
     () => (exact.value === undefined ? h("p", { class: "note" }, "Reading the row …") : fields(edits, target, exact.value, source, id, close)));
+  // What is typed before the row is read is not for the grid.
+  queueMicrotask(() => panel.contains(document.activeElement) || panel.focus());
+  return panel;
 }
 
 /** @param {StagedEdits} edits @param {Target} target @param {Cells | null} before @param {string} source

@@ -6,8 +6,9 @@
 
 import { ApiError, errorText, get, post, request } from "./api.js";
 import { sameCell, shownCell } from "./edit_cells.js";
+import { unsent } from "./edited_rows.js";
 import { batch, computed, root, signal } from "./signals.js";
-import { listen, perSession, say } from "./state.js";
+import { listen, perSession, say, session, tell } from "./state.js";
 
 /** @typedef {import("./data_contract.js").DataCell} DataCell */
 /** @typedef {import("./edit_contract.js").Cells} Cells */
@@ -26,6 +27,7 @@ import { listen, perSession, say } from "./state.js";
 const MOST_PUT = 500;
 const MOST_STEPS = 200;
 const LOOK_MS = 3_000;
+const RETRY_MS = 5_000;
 // A browser sends no more than this while a page goes away.
 const KEEPALIVE_BYTES = 60_000;
 
@@ -74,11 +76,21 @@ export class StagedEdits {
   #undo = /** @type {Step[][]} */ ([]);
   #redo = /** @type {Step[][]} */ ([]);
   #queue = Promise.resolve();
+  /** What did not reach the server yet. @type {Map<string, Row | null>} */
+  #waits;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #retry;
 
   /** @param {string} id of the tab @param {boolean} isQuery */
   constructor(id, isQuery) {
     this.#id = id;
     this.isQuery = isQuery;
+    this.#waits = unsent.get(id) ?? new Map();
+    unsent.set(id, this.#waits);
+  }
+
+  get isUnsent() {
+    return this.#waits.size > 0;
   }
 
   get #path() {
@@ -113,7 +125,13 @@ export class StagedEdits {
       this.#version = found.version;
       this.#newest = Math.max(this.#newest, found.version);
       this.table = found.table;
-      this.rows.value = new Map(found.rows.map((row) => [row.id, { ...row, seen: old.get(row.id)?.seen ?? null }]));
+      const rows = new Map(found.rows.map((row) => [row.id, /** @type {Row} */ ({ ...row, seen: old.get(row.id)?.seen ?? null })]));
+      // What this page did and could not send comes on top of that.
+      for (const [id, row] of this.#waits) {
+        if (row) rows.set(id, { ...row, before: row.before ?? rows.get(id)?.before ?? null });
+        else rows.delete(id);
+      }
+      this.rows.value = rows;
       // One that was written before the page was loaded is no news.
       if (!this.#loaded && found.result?.state === "done") this.#written = found.result.id;
       else {
@@ -143,23 +161,49 @@ export class StagedEdits {
     if (!this.saving.peek() && version > this.#version) void this.load();
   }
 
-  /** @param {{ put?: Row[], remove?: string[], clear?: boolean }} changes @returns {Promise<void>} */
-  #send({ put = [], remove = [], clear = false }) {
+  /** @param {{ put?: Row[], remove?: string[] }} changes @returns {Promise<void>} */
+  #send({ put = [], remove = [] }) {
+    for (const id of remove) this.#waits.set(id, null);
+    for (const row of put) this.#waits.set(row.id, row);
+    return this.flush();
+  }
+
+  /** Send what waits. What the server cannot take now is kept, and sent again. */
+  flush() {
+    clearTimeout(this.#retry);
+    if (!this.isUnsent) return this.#queue;
     return this.#inOrder(async () => {
-      for (let from = 0; from === 0 || from < put.length; from += MOST_PUT) {
-        const part = put.slice(from, from + MOST_PUT);
-        await this.#sendPart(part, from ? [] : remove, clear && from === 0);
+      try {
+        while (this.isUnsent) await this.#sendSome([...this.#waits].slice(0, MOST_PUT));
+      } catch (error) {
+        const { status, code } = error instanceof ApiError ? error : { status: 0, code: "" };
+        if (!status || !session.peek() || status === 401 || status === 429 || status >= 500 || code === "tab.changed") {
+          this.#retry = setTimeout(() => kept().get(this.#id) === this && void this.flush(), RETRY_MS);
+          this.problem.value = `${errorText(error)} Your last edits are kept in this page, and are sent again.`;
+          say(this.problem.peek());
+          return;
+        }
+        // It does not take them: what it has is what is staged.
+        this.#waits.clear();
+        await this.#read();
+        throw error;
       }
     });
   }
 
-  /** @param {Row[]} put @param {string[]} remove @param {boolean} clear */
-  async #sendPart(put, remove, clear, again = true) {
+  /** @param {[string, Row | null][]} some */
+  async #sendSome(some) {
+    await this.#sendPart(some.flatMap(([, row]) => (row ? [row] : [])), some.flatMap(([id, row]) => (row ? [] : [id])));
+    for (const [id, row] of some) if (this.#waits.get(id) === row) this.#waits.delete(id);
+  }
+
+  /** @param {Row[]} put @param {string[]} remove */
+  async #sendPart(put, remove, again = true) {
     const table = this.about.peek()?.table;
     // A column of a result that is none of the table's has no name.
     const named = this.columns.flatMap((name, at) => (name ? [at] : []));
     const body = {
-      version: this.#version, columns: named.map((at) => this.columns[at]), remove, clear,
+      version: this.#version, columns: named.map((at) => this.columns[at]), remove,
       put: put.map(({ id, kind, key, seen, cells }) => ({
         id, kind, ...(key ? { key } : {}), ...(key && seen ? { seen: named.map((at) => seen[at]) } : {}), ...(kind === "delete" ? {} : { cells }),
       })),
@@ -176,10 +220,8 @@ export class StagedEdits {
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 409 || !again) throw error;
       // Another page has staged since: what this page did comes on top of that.
-      const mine = new Map(put.map((row) => [row.id, row]));
       await this.#read();
-      this.rows.value = new Map([...this.rows.peek(), ...mine].filter(([id]) => !remove.includes(id)));
-      await this.#sendPart(put, remove, clear, false);
+      await this.#sendPart(put, remove, false);
       return;
     }
     this.#version = found.version;
@@ -251,10 +293,18 @@ export class StagedEdits {
   async openAll(targets) {
     /** @param {Target} target */
     const find = (target) => ("id" in target ? null : this.of(target)?.before ?? this.#opened.get(keyText(target.key))?.before ?? null);
-    // What is staged of a row and on its way is sent as it is: nothing of it would be lost by opening the row.
-    const put = targets.flatMap((target) => ("id" in target || find(target) ? [] : [this.of(target) ??
-      /** @type {Row} */ ({ id: newId(), kind: "update", key: target.key, seen: target.seen, cells: {}, before: null })]));
-    if (put.length) await this.#send({ put });
+    const missing = () => targets.flatMap((target) => ("id" in target || find(target) ? [] : [target]));
+    // An edit that is on its way brings its row, and must not be put over by one that only opens it.
+    if (missing().length) await this.flush();
+    const rows = missing();
+    if (rows.length) {
+      await this.#inOrder(async () => {
+        for (let from = 0; from < rows.length; from += MOST_PUT) {
+          await this.#sendPart(rows.slice(from, from + MOST_PUT).map((target) => this.of(target) ??
+            { id: newId(), kind: "update", key: target.key, seen: target.seen, cells: {}, before: null }), []);
+        }
+      });
+    }
     return targets.map(find);
   }
 
@@ -340,11 +390,24 @@ export class StagedEdits {
     void this.#send({ put, remove });
   }
 
-  /** Take the last step back. */
+  /** The newest edit, where the page does not know its step any more: a cell, or a row without others.
+   * @returns {Step[] | undefined} */
+  #newestEdit() {
+    const row = [...this.rows.peek().values()].at(-1);
+    if (!row) return undefined;
+    const cells = { ...row.cells };
+    const names = Object.keys(cells);
+    const [name] = names.slice(-1);
+    if (name !== undefined) delete cells[name];
+    const stays = row.kind === "insert" ? names.length > 0 : row.kind === "update" && names.length > 1;
+    return [{ id: row.id, before: stays ? { ...row, cells } : null, after: row }];
+  }
+
+  /** Take the last step back; one that was made before the page was loaded value by value. */
   undo() {
-    const steps = this.#undo.pop();
+    const steps = this.#undo.pop() ?? this.#newestEdit();
     if (!steps) {
-      say("There is nothing to take back.");
+      tell("There is nothing to take back.");
       return;
     }
     this.#redo.push(steps);
@@ -365,7 +428,8 @@ export class StagedEdits {
 
   /** Submit all as one change. @param {string} reason */
   async submit(reason) {
-    await this.#queue;
+    await this.flush();
+    if (this.isUnsent) return;
     await this.#inOrder(async () => {
       const begun = await post(`${this.#path}/submit`, { version: this.#version, reason });
       // The stream may have said more of it by now.
@@ -392,7 +456,7 @@ export class StagedEdits {
   /** What would be sent to the database. @returns {Promise<{ text: string, spans: [string, string][] | null,
    *   statements: number, shown: number, verdict: string, why: string }>} */
   async sql() {
-    await this.#queue;
+    await this.flush();
     return get(`${this.#path}/sql`);
   }
 
@@ -468,8 +532,12 @@ export function editsOf(id, isQuery) {
 }
 
 addEventListener("beforeunload", (event) => {
-  if ([...kept().values()].some((edits) => edits.saving.peek())) event.preventDefault();
+  if ([...kept().values()].some((edits) => edits.saving.peek() || edits.isUnsent)) event.preventDefault();
 });
 listen("edits", ({ tab, version }) => kept().get(tab)?.follow(version));
 listen("edit", (submission) => kept().get(submission.tab)?.receive(submission));
-listen("tab", ({ tab, action }) => action === "closed" && kept().delete(tab.id));
+listen("tab", ({ tab, action }) => {
+  if (action !== "closed") return;
+  kept().delete(tab.id);
+  unsent.delete(tab.id);
+});

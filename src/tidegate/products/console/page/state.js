@@ -36,10 +36,28 @@ export function go(hash, { replace = false } = {}) {
   route.value = readRoute();
 }
 
+const TOLD_MS = 6_000;
+/** @type {ReturnType<typeof setTimeout> | undefined} */
+let telling;
+
 /** @param {string} text read out, and shown nowhere */
 export function say(text) {
+  clearTimeout(telling);
   const place = document.getElementById("said");
-  if (place) place.textContent = text;
+  if (!place) return;
+  place.removeAttribute("popover");
+  place.textContent = text;
+}
+
+/** Read out, and shown for a moment, over dialogs too: where nothing else answers what a person did.
+ * @param {string} text */
+export function tell(text) {
+  say(text);
+  const place = document.getElementById("said");
+  if (!place) return;
+  place.popover = "manual";
+  place.showPopover();
+  telling = setTimeout(() => place.removeAttribute("popover"), TOLD_MS);
 }
 
 /** A choice of the person that is kept in the browser: none holds data of a source.
