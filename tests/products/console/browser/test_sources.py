@@ -104,7 +104,12 @@ def test_a_source_is_added_changed_renamed_and_removed_by_keys_on_a_narrow_scree
     page.keyboard.press("Space")
     expect(page.get_by_role("alert")).to_contain_text("meanwhile")
     expect(page.get_by_label("Masks")).to_have_value("sites.owner=hash")
+    # One Escape drops nothing that was typed.
     page.keyboard.press("Escape")
+    expect(page.locator("#said")).to_have_text("Escape once more drops what was typed.")
+    expect(page.get_by_label("Masks")).to_have_value("sites.owner=hash")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
     page.reload()
     page.get_by_role("button", name="Change … sites").focus()
     page.keyboard.press("Enter")

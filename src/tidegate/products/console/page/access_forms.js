@@ -1,6 +1,7 @@
 /** Forms that give rights: they stay open until the server agrees, and no Enter sends them. */
 
 import { errorText } from "./api.js";
+import { begin, leaveByEscape } from "./dialogs.js";
 import { h } from "./dom.js";
 import { signal } from "./signals.js";
 import { session } from "./state.js";
@@ -44,7 +45,6 @@ export function form({ title, body, action, kind = "primary", send, signal: ende
     };
     const dialog = h("dialog", {
       "aria-labelledby": id,
-      oncancel: (/** @type {Event} */ event) => (event.preventDefault(), leave(null)),
     }, h("form", {
       onsubmit: (/** @type {Event} */ event) => event.preventDefault(),
     },
@@ -61,10 +61,10 @@ export function form({ title, body, action, kind = "primary", send, signal: ende
           },
         }, action))));
     ended?.addEventListener("abort", () => leave(null), { once: true });
+    leaveByEscape(dialog, () => leave(null));
     document.body.append(dialog);
     dialog.showModal();
-    const first = dialog.querySelector("input, textarea, select") ?? dialog.querySelector(".quiet");
-    /** @type {HTMLElement | null} */ (first)?.focus();
+    begin(dialog.querySelector("input, textarea, select") ?? dialog.querySelector(".quiet"));
   });
 }
 

@@ -5,7 +5,7 @@ import { cellText } from "./data_cells.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { number, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataCell} DataCell */
@@ -52,7 +52,7 @@ export function cellPanel({ column, title, cell, close, read, extra, actions }) 
     () => (whole.value && isPart(whole.value)
       ? h("p", { class: "notice" }, "This is the beginning of the value. Export has it whole.") : null),
     h("div", { class: "panel-actions" },
-      h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(text() ?? "").then(() => say("Copied")) },
+      h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(text() ?? "").then(() => tell("Copied")) },
         icon("copy"), "Copy the value"), actions),
     extra);
 }

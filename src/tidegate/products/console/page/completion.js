@@ -9,7 +9,7 @@
 import { errorText } from "./api.js";
 import { each, h } from "./dom.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { say, tell } from "./state.js";
 import { counted, isolated } from "./text.js";
 
 /** @typedef {import("./query_contract.js").Suggestion} Suggestion */
@@ -78,7 +78,7 @@ export function completion(editor, ask) {
     const complete = !wanted && found.items.some(({ label }) => label.toLowerCase() === typed);
     if (!found.items.length || complete) {
       close();
-      if (wanted) say("No suggestions.");
+      if (wanted) tell("No suggestions.");
       return;
     }
     const before = open.peek();

@@ -2,7 +2,7 @@
 
 import { ApiError, errorText, get, post } from "./api.js";
 import { batch, computed, signal } from "./signals.js";
-import { go, route, say, session } from "./state.js";
+import { go, route, say, session, tell } from "./state.js";
 
 /** @typedef {import("./data_contract.js").DataSource} DataSource */
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -167,7 +167,7 @@ class DataState {
     await this.#try(async () => {
       const tab = await post("data/tabs/reopen", {}).catch((error) => {
         if (!(error instanceof ApiError && error.status === 404)) throw error;
-        say("No tab was closed.");
+        tell("No tab was closed.");
       });
       if (!tab) return;
       this.put(tab);

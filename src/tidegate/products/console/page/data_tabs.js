@@ -20,10 +20,8 @@ export async function renameTab(id) {
   const tab = data.tabs.peek().find((each) => each.id === id);
   if (tab?.kind !== "query") return;
   const input = h("input", { type: "text", id: "tab-name", maxlength: "200", value: tabName(tab), autocomplete: "off", spellcheck: "false" });
-  const asked = ask({ title: "Name of the tab", action: "Rename", read: () => input.value.trim() || null,
+  const title = await ask({ title: "Name of the tab", action: "Rename", read: () => input.value.trim() || null,
     body: [h("label", { for: "tab-name" }, "Name"), input] });
-  input.select();  // at once: a moment later it would take what was typed since
-  const title = await asked;
   if (title) await data.rename(id, title);
   document.getElementById(`tab-${id}`)?.focus();
 }

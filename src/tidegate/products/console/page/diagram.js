@@ -7,7 +7,7 @@ import { DiagramState } from "./diagram_state.js";
 import { h, keyed, loadStyle } from "./dom.js";
 import { icon } from "./icons.js";
 import { effect, signal } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { counted, isolated, number, prose } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -143,7 +143,7 @@ function tools(state, tab) {
       event.preventDefault();
       const found = [...state.found.peek()];
       const next = found[(found.indexOf(state.chosen.peek()) + 1) % Math.max(1, found.length)];
-      if (next === undefined) say("Nothing of that name is in the diagram.");
+      if (next === undefined) tell("Nothing of that name is in the diagram.");
       else {
         state.pick(next);
         sheets.get(state)?.scene.reveal(next, true);

@@ -6,7 +6,7 @@ import { data } from "./data_state.js";
 import { keyOf, modelOf, plain, wireText } from "./diagram_model.js";
 import { Places } from "./diagram_places.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { say, tell } from "./state.js";
 import { counted } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataTab} DataTab */
@@ -207,7 +207,7 @@ export class DiagramState {
     if (text === before) return;
     this.#sent = text;
     try {
-      if (!(await data.write(this.#tab.peek().id, { text }))) say("Another page has changed this diagram: its places are shown.");
+      if (!(await data.write(this.#tab.peek().id, { text }))) tell("Another page has changed this diagram: its places are shown.");
     } catch (error) {
       this.#sent = before;
       if (!this.#ended.signal.aborted) this.error.value = errorText(error);

@@ -1,7 +1,7 @@
 /** Dialogs: a passphrase, a word to the agent, the keys. Each is modal and answers with a value. */
 
 import { h } from "./dom.js";
-import { singleKeys } from "./state.js";
+import { singleKeys, tell } from "./state.js";
 import { prose } from "./text.js";
 
 /** @typedef {import("./dom.js").Child} Child */
@@ -38,16 +38,39 @@ export function ask({ title, body, action, back = "Cancel", kind = "primary", re
         h("button", { type: "submit", class: kind }, action)));
     const dialog = h("dialog", {
       "aria-labelledby": id,
-      oncancel: (/** @type {Event} */ event) => (event.preventDefault(), leave(null)),
     }, form);
     signal?.addEventListener("abort", () => leave(null), { once: true });
+    leaveByEscape(dialog, () => leave(null));
     document.body.append(dialog);
     dialog.showModal();
     // Where nothing must be typed, Enter does what was asked for, unless it takes something away.
     const first = dialog.querySelector("input, textarea, select") ??
       dialog.querySelector(kind === "danger" ? ".quiet" : "[type=submit]");
-    /** @type {HTMLElement | null} */ (first)?.focus();
+    begin(first);
   });
+}
+
+const TEXTS = "input:not([type=checkbox], [type=radio], [type=file], [type=password]), textarea";
+
+/** Escape leaves a dialog; a form of several texts, once one was typed, by the second one alone.
+ * @param {HTMLDialogElement} dialog @param {() => void} leave */
+export function leaveByEscape(dialog, leave) {
+  let typed = false;
+  dialog.addEventListener("input", ({ target }) => (typed ||= /** @type {Element} */ (target).matches(TEXTS)));
+  dialog.addEventListener("cancel", (event) => {
+    if (event.target !== dialog) return;
+    event.preventDefault();
+    if (!typed || dialog.querySelectorAll(TEXTS).length < 2) leave();
+    else tell("Escape once more drops what was typed.");
+    typed = false;
+  });
+}
+
+/** Give a field the focus, with the text that it has selected: at once, so that no letter is lost that is typed.
+ * @param {Element | null} field */
+export function begin(field) {
+  if (field instanceof HTMLElement) field.focus();
+  if (field instanceof HTMLInputElement && field.type === "text") field.select();
 }
 
 /** Something went wrong while a dialog was answered: say it in the next one. @param {string} text */

@@ -7,7 +7,7 @@
 import { h } from "./dom.js";
 import { commentMark, lexerOf } from "./lexer.js";
 import { onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { TextLines } from "./text_lines.js";
 
 /** @typedef {import("./text_lines.js").Line} Line */
@@ -189,7 +189,7 @@ export class Editor {
     const control = event.ctrlKey || event.metaKey;
     if (event.key === "Escape") {
       this.leaving.value = true;
-      say("Tab leaves the editor now.");
+      tell("Tab leaves the editor now.");
     } else if (event.key === "Tab" && !control && !event.altKey) {
       if (this.leaving.peek()) return;
       event.preventDefault();

@@ -3,7 +3,7 @@
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { say, tell } from "./state.js";
 import { number } from "./text.js";
 
 /** @typedef {import("./editor.js").Range} Range */
@@ -66,7 +66,7 @@ export function findBar(editor, leave) {
   /** Select a place without taking the focus out of the field. @param {Range | undefined} place */
   const show = (place) => {
     if (!place) {
-      if (wanted.peek()) say("Not found.");
+      if (wanted.peek()) tell("Not found.");
       return;
     }
     const field = document.activeElement;

@@ -10,7 +10,7 @@ import { h } from "./dom.js";
 import { GridColumns } from "./grid_columns.js";
 import { icon } from "./icons.js";
 import { effect, onEnd, signal } from "./signals.js";
-import { say } from "./state.js";
+import { say, tell } from "./state.js";
 import { counted, number, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").DataColumn} DataColumn */
@@ -502,7 +502,7 @@ class Grid {
   /** @param {number} column @param {boolean} add */
   #sort(column, add) {
     if (this.#sorts(column)) this.#options.onSort?.(column, add);
-    else if (this.#columns.all[column]?.masked) say("A masked column cannot be sorted.");
+    else if (this.#columns.all[column]?.masked) tell("A masked column cannot be sorted.");
   }
 
   /** @param {number} column @param {number} width */
@@ -607,10 +607,10 @@ class Grid {
     const head = top < 0;
     const [first, last] = [Math.max(0, top), Math.max(0, bottom) + 1];
     event?.preventDefault();
-    const done = () => say(head ? "Copied the name" : `Copied ${counted(last - first, "row")}`);
+    const done = () => tell(head ? "Copied the name" : `Copied ${counted(last - first, "row")}`);
     if (head) return this.#put(event, this.#columns.all[left].name).then(done, () => {});
     if ((last - first) * (right - left + 1) > MOST_COPIED) {
-      say("These are too many cells to copy. Use Export.");
+      tell("These are too many cells to copy. Use Export.");
       return Promise.resolve();
     }
     const loaded = [...Array(last - first).keys()].map((index) => rows.rowAt(first + index));
@@ -621,7 +621,7 @@ class Grid {
       return made;
     };
     if (loaded.every((row) => row !== undefined)) return this.#put(event, text(loaded)).then(done, () => {});
-    return rows.take(first, last).then((found) => this.#put(null, text(found))).then(done, () => say("It was not copied."));
+    return rows.take(first, last).then((found) => this.#put(null, text(found))).then(done, () => tell("It was not copied."));
   }
 
   /** @param {ClipboardEvent | null} event @param {string} text */

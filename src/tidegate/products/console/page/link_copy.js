@@ -2,14 +2,14 @@
 
 import { h } from "./dom.js";
 import { ask } from "./dialogs.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 
 /** @param {string} hash as `links.js` writes it */
 export async function copyLink(hash) {
   const address = `${location.origin}${location.pathname}${hash}`;
   try {
     await navigator.clipboard.writeText(address);
-    say("The link is copied.");
+    tell("The link is copied.");
   } catch {
     const field = h("input", { id: "link-address", readonly: true, value: address, onfocus: () => field.select() });
     await ask({ title: "Link", action: "Done", read: () => true,

@@ -18,7 +18,7 @@ import { errorPlace, runsView, sayEnd } from "./run_view.js";
 import { forgetRuns, runsOf } from "./runs.js";
 import { savedLine, TabSaved } from "./saved_tab.js";
 import { computed, effect, onEnd, root, signal } from "./signals.js";
-import { listen, say, session } from "./state.js";
+import { listen, say, session, tell } from "./state.js";
 import { conflictView, forgetText, TabText } from "./tab_text.js";
 import { TextLines } from "./text_lines.js";
 import { colorClass, counted, hiddenIn, isolated, number, prose, visible } from "./text.js";
@@ -238,7 +238,7 @@ class QueryTab {
   /** @param {Part[]} parts */
   async #start(parts) {
     if (!parts.length) {
-      say("There is no statement here.");
+      tell("There is no statement here.");
       return;
     }
     this.#plan.value = null;
@@ -302,7 +302,7 @@ class QueryTab {
       const { statement } = await post("data/format", { ...this.#place(), statement: part });
       if (editor.text.peek() !== text) return;
       if (statement === part) {
-        say("The text stays as it is: it is formatted, or cannot be read.");
+        tell("The text stays as it is: it is formatted, or cannot be read.");
         return;
       }
       const end = range.from + statement.length;

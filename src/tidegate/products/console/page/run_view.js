@@ -12,7 +12,7 @@ import { grid } from "./grid.js";
 import { icon } from "./icons.js";
 import { questionView } from "./question_view.js";
 import { computed, effect, onEnd, signal, untracked } from "./signals.js";
-import { cards, say } from "./state.js";
+import { cards, say, tell } from "./state.js";
 import { counted, isolated, number, prose, visible } from "./text.js";
 
 /** @typedef {import("./runs.js").RunItem} RunItem */
@@ -224,7 +224,7 @@ function rowsPart(item, actions) {
  * @param {() => void} close */
 function chartPart(item, spec, close) {
   const loaded = signal(/** @type {typeof import("./chart_view.js") | null} */ (null));
-  void import("./chart_view.js").then((module) => (loaded.value = module), (error) => say(errorText(error)));
+  void import("./chart_view.js").then((module) => (loaded.value = module), (error) => tell(errorText(error)));
   return h("div", { class: "chart-part" },
     keyed(() => loaded.value !== null, () => loaded.peek()?.chartView(item, spec, close) ?? null));
 }

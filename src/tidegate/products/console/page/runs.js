@@ -6,7 +6,7 @@
 import { ApiError, errorText, get, post, query } from "./api.js";
 import { PagedRows } from "./paged_rows.js";
 import { batch, computed, root, signal } from "./signals.js";
-import { listen, say } from "./state.js";
+import { listen, tell } from "./state.js";
 
 /** @typedef {import("./query_contract.js").DataRun} DataRun */
 /** @typedef {import("./data_contract.js").Place} Place */
@@ -86,7 +86,7 @@ export class RunItem {
     try {
       this.receive(await post(`${this.path}/cancel`, {}));
     } catch (error) {
-      say(errorText(error));
+      tell(errorText(error));
       this.isCancelling.value = false;
     }
   }

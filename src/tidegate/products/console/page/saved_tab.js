@@ -7,7 +7,8 @@ import { icon } from "./icons.js";
 import { queryLink } from "./links.js";
 import { queryPath, saved } from "./saved_state.js";
 import { computed, effect, signal } from "./signals.js";
-import { say, session } from "./state.js";
+import { say, session, tell } from "./state.js";
+import { tabName } from "./tab_names.js";
 import { isolated, prose } from "./text.js";
 
 /** @typedef {import("./saved_contract.js").QueryContent} QueryContent */
@@ -135,8 +136,8 @@ export class TabSaved {
   /** @param {SavedQuery | undefined} query the one that the text began with @param {string} title @param {string} error */
   async #ask(query, title, error) {
     const [{ askDetails }, { foldersOf }] = await Promise.all([import("./saved_form.js"), import("./saved_list.js")]);
-    const { source, title: name } = this.#tab.peek();
-    const filled = query ?? { name, folder: "", description: "", shared_with: /** @type {const} */ ("") };
+    const { source } = this.#tab.peek();
+    const filled = query ?? { name: tabName(this.#tab.peek()), folder: "", description: "", shared_with: /** @type {const} */ ("") };
     const parameters = /** @type {QueryParameter[]} */ (this.#content.parameters);
     return askDetails({ title, source, error, folders: foldersOf(source), names: this.#names(), filled: { ...filled, parameters } });
   }
@@ -246,7 +247,7 @@ export class TabSaved {
     const { copyLink } = await import("./link_copy.js");
     const query = this.found.peek()?.query;
     if (query) await copyLink(queryLink(query.id));
-    else say("Save the query first: a link names it, and never holds its text.");
+    else tell("Save the query first: a link names it, and never holds its text.");
   }
 }
 

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { settingFields } from "./source_fields.js";
 import { command, review, showPatch } from "./source_review.js";
 import { signal } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { counted, isolated, prose, visible } from "./text.js";
 
 /** @typedef {import("./source_contract.js").ListedSource} ListedSource */
@@ -88,7 +88,7 @@ function takePassword(url, password) {
     password.value = found[2];
   }
   url.value = url.value.replace(WITH_PASSWORD, "$1@");
-  say("The password was put into its own field.");
+  tell("The password was put into its own field.");
 }
 
 /** The button that opens what was typed, and what was found. @param {() => object} read

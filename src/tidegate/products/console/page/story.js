@@ -6,7 +6,7 @@ import { sourceChip } from "./card.js";
 import { h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { batch, signal } from "./signals.js";
-import { go, say, session } from "./state.js";
+import { go, session, tell } from "./state.js";
 import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 
 /** @typedef {import("./activity_data.js").Row} Row */
@@ -73,7 +73,7 @@ export function storyView(story, chosen) {
 function heading({ actor_name: name, client, started_at: began, ended_at: ended, calls, writes, denied }) {
   const copy = async () => {
     await navigator.clipboard.writeText(location.href.replace(/&?line=[^&]*/, ""));
-    say("The link is copied. Its reader must sign in first.");
+    tell("The link is copied. Its reader must sign in first.");
   };
   return h("header", { class: "story-head" },
     h("h2", {}, isolated(name || "server"), client ? [" with ", isolated(client)] : null),

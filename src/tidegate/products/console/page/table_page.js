@@ -17,7 +17,7 @@ import { icon } from "./icons.js";
 import { copyLink } from "./link_copy.js";
 import { tableLink } from "./links.js";
 import { batch, computed, effect, onEnd, signal, untracked } from "./signals.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { filterForm } from "./table_filters.js";
 import { TableRows } from "./table_rows.js";
 import { equals, openRows, tableState } from "./table_state.js";
@@ -136,12 +136,12 @@ class TablePage {
   async follow(row, column) {
     const [key] = this.keysOf(column);
     if (!key) {
-      say("This column refers to no table.");
+      tell("This column refers to no table.");
       return;
     }
     const values = this.values(row, key.columns);
     if (values) await openRows(this.place, key.to, values);
-    else say("This row refers to nothing.");
+    else tell("This row refers to nothing.");
   }
 }
 

@@ -6,7 +6,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 import { tableBox } from "./rows.js";
 import { plainStatement, statementView } from "./statement.js";
-import { say } from "./state.js";
+import { tell } from "./state.js";
 import { isolated, prose, visible } from "./text.js";
 
 /** @typedef {import("./data_contract.js").Place} Place */
@@ -70,7 +70,7 @@ export function definitionView(facts) {
   if (!facts.ddl) return h("p", { class: "note" }, visible(facts.ddl_reason || "The source gives no definition."));
   const { ddl, ddl_spans } = facts;
   return h("div", { class: "definition" },
-    h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(ddl).then(() => say("Copied")) },
+    h("button", { class: "small", onclick: () => void navigator.clipboard.writeText(ddl).then(() => tell("Copied")) },
       icon("copy"), "Copy"),
     ddl_spans?.length ? statementView(ddl_spans) : plainStatement(ddl),
     facts.ddl_reason ? h("p", { class: "note" }, prose(facts.ddl_reason)) : null);
