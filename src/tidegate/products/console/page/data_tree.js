@@ -6,6 +6,7 @@ import { data } from "./data_state.js";
 import { newQuery } from "./data_tabs.js";
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
+import { beginTab } from "./new_tab.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
 import { listen, perSession, tell } from "./state.js";
 import { tableState } from "./table_state.js";
@@ -231,11 +232,11 @@ class Tree {
     const place = row.kind === "source" ? { source: row.source.name, database: null, schema: null } : row.place;
     const copy = { label: "Copy the name", run: () => void navigator.clipboard.writeText(name).then(() => tell("Copied")) };
     const query = { label: "New query here", run: () => newQuery(place.source, place) };
-    const form = { label: "New table by a form", run: () => void data.openView("createTable", place) };
+    const form = { label: "New table by a form", run: () => void data.openView("createTable", place).then((tab) => tab && beginTab(tab.id)) };
     const ofTable = row.kind === "table" || row.kind === "match" ? row.table : undefined;
     const diagram = { label: "Show the diagram", run: () => void data.openView("erDiagram", place, ofTable) };
     const server = { label: "Show the server", run: () => void data.openView("serverDashboard", { ...place, schema: null }) };
-    const terminal = { label: "New terminal here", run: () => void data.openView("terminal", place) };
+    const terminal = { label: "New terminal here", run: () => void data.openView("terminal", place).then((tab) => tab && beginTab(tab.id)) };
     if (row.kind === "source" || row.kind === "schema") {
       const open = { label: row.open ? "Fold" : "Unfold", run: () => this.#choose(row, true) };
       const refresh = { label: "Read the names again", run: () => this.#names.refresh() };

@@ -65,8 +65,17 @@ export async function newTab() {
   });
   stop();
   if (!wanted) return;
-  const tab = await data.openView(kind.peek(), wanted);
-  if (tab) document.getElementById(`panel-${tab.id}`)?.focus();
+  // A server has no schema to be called by.
+  const tab = await data.openView(kind.peek(), kind.peek() === "serverDashboard" ? { ...wanted, schema: null } : wanted);
+  if (tab) beginTab(tab.id);
+}
+
+/** Where a new tab is written in: its first field, if its module is there; else that takes the focus of the panel.
+ * @param {string} id of a tab */
+export function beginTab(id) {
+  const panel = document.getElementById(`panel-${id}`);
+  const field = /** @type {HTMLElement | null | undefined} */ (panel?.querySelector(".terminal-input, .form-table"));
+  (field ?? panel)?.focus();
 }
 
 /** @param {Event} event */

@@ -97,6 +97,9 @@ class TableFormTab {
       this.#problem.value = "";
       this.#facts.value = facts;
       this.#shape.value += 1;
+      if (this.#isNew && document.activeElement?.id === `panel-${this.#tab.peek().id}`) {
+        /** @type {HTMLElement | null} */ (this.node.querySelector(".form-table"))?.focus();
+      }
       this.#ask();
     } catch (error) {
       if (!this.#ended.signal.aborted) this.#problem.value = errorText(error);

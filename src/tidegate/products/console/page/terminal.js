@@ -23,6 +23,8 @@ export function terminalTab(tab) {
     void state.entries.value;
     requestAnimationFrame(() => (log.scrollTop = log.scrollHeight));
   });
+  // What is typed as soon as the tab is there is for the line.
+  queueMicrotask(() => document.activeElement?.id === `panel-${id}` && input.focus());
   return h("div", { class: "terminal" },
     h("h2", { class: "sr" }, "Terminal of ", visible(source)),
     log,
