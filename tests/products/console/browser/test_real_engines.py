@@ -229,6 +229,7 @@ def test_an_edit_is_kept_that_meets_the_end_of_the_session(
     cell(page, 1, 3).click()
     page.keyboard.press("F2")
     page.keyboard.type("typed")
+    expect(page.locator(".cell-editor textarea")).to_have_value("typed")
     for each in answer(visitor.get("access"))["sessions"]:
         if not each["current"]:
             assert visitor.post(f"access/sessions/{each['id']}/end").status_code == 204

@@ -100,6 +100,7 @@ def test_a_table_is_made_and_changed_by_a_form(place: Desk, open_window: Any) ->
     page.keyboard.press("Control+Enter")
     said(page, "gifts is changed.")
     expect(front(page).get_by_label("Name of column 2")).to_have_value("mass")
+    expect(front(page).get_by_label("Type of column 4")).to_be_disabled()  # it was read again
     with closing(sqlite3.connect(place.directory / "lite.db")) as shop:
         columns = [each[1] for each in shop.execute("PRAGMA table_info(gifts)")]
     assert columns == ["id", "mass", "customer", "note"]
