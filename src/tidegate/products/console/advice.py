@@ -50,6 +50,9 @@ GUIDE = Guide(
     },
 )
 
+NO_ROLE = "You have no role on a source of that name"
+"""What a person reads in place of a token that lacks the source, whether it exists or not."""
+
 HINTS: Mapping[str, str] = {
     "Change its facts with datalevin_transact.": (
         "Queries run here; tools of an agent change facts."

@@ -6,7 +6,7 @@ from tidegate.edges.http.endpoint import JsonConventions
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
-from tidegate.products.console.advice import advice
+from tidegate.products.console.advice import NO_ROLE, advice
 from tidegate.protocol.transport import Answer
 
 POLICY = (
@@ -46,7 +46,10 @@ class ConsoleConventions(JsonConventions):
     shares = False
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
-        refusal = super().refusal_of(error.with_hint(advice(error)))
+        shown = error.with_hint(advice(error))
+        if error.code is Code.POLICY_SOURCE:
+            shown.message = NO_ROLE  # a person has no token; the same whether the source exists
+        refusal = super().refusal_of(shown)
         if refusal.status == 200:  # over MCP, where errors of statements are answers
             refusal.status = _STATUSES.get(error.code, 400)
         return refusal

@@ -24,6 +24,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.policy.verdict import is_visible
+from tidegate.products.console.advice import NO_ROLE
 from tidegate.products.console.sign_in import actor_of
 from tidegate.sql.dialects import DIALECTS, find
 
@@ -136,7 +137,7 @@ class DataCalls:
                 return each
         raise TidegateError(
             Code.POLICY_SOURCE,
-            "You have no role on a source of that name",
+            NO_ROLE,
             hint="Choose one of the sources on the left.",
         )
 

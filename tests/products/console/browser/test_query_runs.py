@@ -525,6 +525,9 @@ def test_axe_finds_nothing_wrong_with_a_query_in_any_state(
     looks_right("suggestions")
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Shift+Enter")
+    expect(page.locator("#said")).to_contain_text(":n has no value yet")
+    looks_right("asked for a value")
+    page.keyboard.press("Control+Shift+Enter")
     expect(page.get_by_role("button", name="Allow once")).to_have_attribute(
         "aria-disabled", "false"
     )

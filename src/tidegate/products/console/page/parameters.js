@@ -48,6 +48,11 @@ export class Values {
     this.#texts.set(name, text);
   }
 
+  /** Whether a value was typed, or chosen to be none. @param {string} name */
+  isGiven(name) {
+    return this.#texts.has(name) || this.choiceOf(name).peek() !== "text";
+  }
+
   /** What a parameter is at first, unless something was typed. @param {string} name @param {string} text */
   begin(name, text) {
     if (!this.#texts.has(name)) this.#texts.set(name, text);
@@ -69,6 +74,9 @@ export class Values {
   }
 }
 
+/** @param {string} name of a parameter */
+export const fieldId = (name) => `parameter-${name.replace(/[^\w]/g, "-")}`;
+
 /** @param {() => Found} found @param {Values} values @param {() => void} run
  * @param {(name: string) => import("./saved_contract.js").QueryParameter | undefined} about what is declared of one */
 export function parametersForm(found, values, run, about) {
@@ -77,7 +85,7 @@ export function parametersForm(found, values, run, about) {
     const choice = values.choiceOf(name);
     const label = found().ordered ? name : `:${name}`;
     const declared = found().ordered ? undefined : about(name);
-    const id = `parameter-${name.replace(/[^\w]/g, "-")}`;
+    const id = fieldId(name);
     return h("div", { class: "parameter" },
       h("label", { for: id, title: declared?.description || null }, isolated(label),
         declared && declared.type !== "text" ? h("span", { class: "note" }, ` ${declared.type}`) : null),

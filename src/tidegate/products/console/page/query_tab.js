@@ -13,7 +13,7 @@ import { chooseFromHistory } from "./history_list.js";
 import { icon } from "./icons.js";
 import { doesText, isSuperseded, Judging, statementAt, verdictText } from "./judging.js";
 import { lexerOf } from "./lexer.js";
-import { NONE, parametersForm, parametersIn, Values } from "./parameters.js";
+import { fieldId, NONE, parametersForm, parametersIn, Values } from "./parameters.js";
 import { errorPlace, runsView, sayEnd } from "./run_view.js";
 import { forgetRuns, runsOf } from "./runs.js";
 import { savedLine, TabSaved } from "./saved_tab.js";
@@ -225,13 +225,29 @@ class QueryTab {
   }
 
   async run() {
-    await this.#try(async () => this.#start(await this.#wanted()));
+    await this.#try(async () => {
+      const parts = await this.#wanted();
+      if (!this.#asksFor(parts)) await this.#start(parts);
+    });
+  }
+
+  /** Whether a parameter has no value yet. It is asked for once: run again, and it is the empty text.
+   * @param {Part[]} parts */
+  #asksFor(parts) {
+    const missing = parts.flatMap(({ statement }) => this.#parametersOf(statement).names).filter((name) => !this.#values.isGiven(name));
+    const field = missing.length ? this.node.querySelector(`[id="${fieldId(missing[0])}"]`) : null;
+    if (!(field instanceof HTMLElement)) return false;
+    for (const name of missing) this.#values.set(name, "");
+    field.focus();
+    tell(`${missing[0].replace(/^(?=\p{L}|_)/u, ":")} has no value yet. Type it, or run again with the empty text.`);
+    return true;
   }
 
   async runAll() {
     await this.#try(async () => {
       const text = this.editor.text.peek();
-      await this.#start(this.#parts(text, await this.judging.upTo(text, text.length), 0));
+      const parts = this.#parts(text, await this.judging.upTo(text, text.length), 0);
+      if (!this.#asksFor(parts)) await this.#start(parts);
     });
   }
 
