@@ -102,7 +102,7 @@ export function parametersForm(found, values, run, about) {
   };
   return () => (found().names.length
     ? h("form", { class: "parameters", "aria-label": "Parameters", onsubmit: (/** @type {Event} */ event) => (event.preventDefault(), run()),
-      onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.ctrlKey && (event.preventDefault(), run()) },
+      onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && event.ctrlKey && !event.shiftKey && (event.preventDefault(), run()) },
       each(() => found().names, (name) => `${found().ordered} ${name} ${found().ordered ? "" : JSON.stringify(about(name) ?? null)}`, (name) => field(name.peek())),
       // Enter in a field runs.
       h("button", { type: "submit", class: "sr", tabindex: "-1" }, "Run with these values"))
