@@ -81,7 +81,7 @@ class ImportDialog {
     const { state } = this.run.peek() ?? {};
     if (file && state !== "running" && state !== "asking") void post(`data/imports/${file.id}/close`, {}).catch(() => {});
     else if (file) {
-      tell("The import goes on: how it ends is told here.");
+      tell("The import goes on: how it ends is shown here.");
       const stop = listen("import", ({ id, run }) => {
         if (id !== file.id || BUSY.has(run.state)) return;
         stop();
