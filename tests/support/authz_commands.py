@@ -114,6 +114,7 @@ VERBS: dict[str, Verb] = {
     "audit key": Verb("keeps", ("audit", "key")),
     "setup": Verb("connects", ("setup", "--url", "{url}", "--name", "other", "--client", "none")),
     "status": Verb("keeps", ("status",), 69),
+    "health": Verb("keeps", ("health", "http://127.0.0.1:1"), 69),
     "stop": Verb("keeps", ("stop",), 69),
     "install": Verb("keeps", ("install", "cursor", "--print")),
     "completion": Verb("keeps", ("completion", "bash")),

@@ -3,7 +3,8 @@
 Signals: after SIGTERM `/ready` answers 503, and callers are served for `drain_delay_s` seconds, in
 which balancers see that. Then, and at once after SIGINT, no more callers are accepted, and running
 calls get `stop_grace_s` seconds to finish before they are cancelled. A second signal cancels them
-at once. SIGHUP reads the settings again. The stop is recorded in every case.
+at once. SIGHUP reads the settings again. The stop is recorded in every case. The service
+manager that started the process gets a report when it serves, reads its settings again, and stops.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
-from functools import partial
 from typing import Any
 
 from tidegate.app import App
@@ -25,6 +25,7 @@ from tidegate.product import found_already, load
 from tidegate.serve.running_servers import RunningServers
 from tidegate.service import Service
 from tidegate.system.processes import forget_notices, on_notice
+from tidegate.system.service_manager import ServiceManager
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -37,6 +38,8 @@ FORGET_S = 300.0
 """Between two searches for changes that must be forgotten."""
 ALLOCATOR_S = 1.0
 """How long after the start the allocator is set: the first answer does not wait for it."""
+LAST_WORK_S = 30.0
+"""What a stop may take beside the times in the settings: sessions, sources and the state close."""
 _MAPPED_BYTES = 33_554_432
 _FREE_BYTES = 67_108_864
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as in malloc.h
@@ -204,22 +207,36 @@ def run(
     """Serve in this process until a signal or the end of every edge. `fast` uses uvloop, where
     there is one. `reread` is called on SIGHUP, `prepare` before the first caller is answered.
     Raises: TidegateError as `serve`."""
+    manager = ServiceManager.of_process()
+    stop_s = app.config.stop_grace_s + LAST_WORK_S
 
     async def main() -> None:
         shutdown = Shutdown()
-        on_notice(
-            {
-                "end": partial(shutdown.ask, drain=True),
-                "interrupt": shutdown.ask,
-                "reread": reread or _no_settings_file,
-            }
-        )
+
+        def end() -> None:
+            manager.report_stopping(app.config.drain_delay_s + stop_s)
+            shutdown.ask(drain=True)
+
+        def interrupt() -> None:
+            manager.report_stopping(stop_s)
+            shutdown.ask()
+
+        def read_again() -> None:
+            with manager.reloading():
+                (reread or _no_settings_file)()
+
+        on_notice({"end": end, "interrupt": interrupt, "reread": read_again})
         loop = asyncio.get_running_loop()
         edges = open_edges(shutdown)
         # What is loaded now stays: the garbage collector need not scan it for every caller.
         gc.freeze()
         loop.call_later(ALLOCATOR_S, keep_freed_memory)
-        announce = None if ready is None else partial(ready, edges)
+
+        def announce() -> None:
+            if ready is not None:
+                ready(edges)
+            manager.report_ready()
+
         try:
             await serve(app, edges, shutdown, announce, prepare)
         finally:

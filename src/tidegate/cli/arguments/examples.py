@@ -14,6 +14,7 @@ EXAMPLES: Mapping[str, str] = {
     "install": "install claude-desktop",
     "status": "status --json",
     "stop": "stop",
+    "health": "health http://127.0.0.1:7878/ready",
     "doctor": "doctor --source shop",
     "config check": "config check --config tidegate.toml",
     "config show": "config show --config tidegate.toml",

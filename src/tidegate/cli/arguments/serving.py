@@ -314,6 +314,33 @@ def add_status(commands: Commands) -> None:
     home_options(stop)
 
 
+def add_health(commands: Commands) -> None:
+    health = commands.add_parser(
+        "health",
+        help="ask a server whether it is ready, for probes",
+        description="Ask a server whether it is ready, as a probe of a container does where no "
+        "curl is. The exit status is 0 if it is. Over HTTPS the certificate is not checked: "
+        "nothing secret is sent.",
+    )
+    health.set_defaults(module="health")
+    health.add_argument(
+        "url",
+        nargs="?",
+        type=filled,
+        metavar="URL",
+        help="what is asked, such as http://127.0.0.1:7878/health (default: /ready at the `http` "
+        "of the settings)",
+    )
+    health.add_argument(
+        "--timeout",
+        type=seconds,
+        default=5.0,
+        metavar="S",
+        help="how long the answer may take (default 5)",
+    )
+    home_options(health)
+
+
 def add_doctor(commands: Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
