@@ -99,6 +99,7 @@ def test_the_guide_to_roles_prints_what_it_shows(tmp_path: Path) -> None:
         "administer-a-database",
         "give-an-agent-two-tables",
         "connect-a-client",
+        "on-call",
     ],
 )
 def test_a_guide_on_the_sample_prints_what_it_shows(guide: str, tmp_path: Path) -> None:

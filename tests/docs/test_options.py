@@ -6,8 +6,11 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-OF_OTHERS = {"--count", "--from", "--refresh", "--seed", "--spec", "--upgrade"}
-"""Options of `./dev`, `uvx`, `pipx` and `pip`."""
+OF_OTHERS = {
+    *("--count", "--from", "--refresh", "--seed", "--spec", "--test", "--upgrade"),
+    *("--interactive", "--read-only", "--tmpfs", "--tty", "--ulimit", "--user"),
+}
+"""Options of `./dev`, `uvx`, `pipx`, `pip`, `podman` and `docker`."""
 
 
 def test_each_option_in_a_sentence_is_in_the_reference() -> None:
