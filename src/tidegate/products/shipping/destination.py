@@ -10,8 +10,10 @@ from typing import Protocol
 
 from tidegate.products.shipping.events import Shipped
 from tidegate.system.descriptors import read_at, sync_content, write_at
+from tidegate.system.file_locks import wait_for_lock
 from tidegate.system.private_files import open_file
 
+LOCK_S = 10.0
 Rejected = Callable[[int, str], None]
 """Takes note that a receiver has taken a batch and thrown away so many of its events, and why."""
 
@@ -58,6 +60,8 @@ class FileDestination:
         text = b"".join(part for event in events for part in (event.body, b"\n"))
         descriptor = open_file(self._path, "read and write")
         try:
+            if not wait_for_lock(descriptor, LOCK_S, 0.01):  # as of another gate
+                raise DeliveryFailed("another process has locked the file")
             end = _whole_end(descriptor)
             try:
                 if write_at(descriptor, text, end) != len(text):

@@ -90,7 +90,11 @@ class SyslogDestination:
         if connection is None:
             return self._settled
         if _has_ended(connection):
-            raise DeliveryFailed("the receiver has closed the connection")
+            if self._settled < self._sent:
+                raise DeliveryFailed("the receiver has closed the connection")
+            connection.close()  # it lacks nothing, and ends what is idle
+            self._socket = None
+            return self._settled
         if now >= self._opened_at + self._settle_s:
             self._settled = self._read
         if self._sent > self._read and now >= self._first_at + self._prove_s:
@@ -151,8 +155,7 @@ def _second(at: int) -> str:
 
 
 def _has_ended(connection: socket.socket) -> bool:
-    """Whether the receiver has closed the connection; what it sends is thrown away. Raises:
-    OSError."""
+    """Whether the receiver has closed the connection; what it sends is thrown away."""
     connection.settimeout(0)
     try:
         while connection.recv(4_096):
@@ -160,6 +163,8 @@ def _has_ended(connection: socket.socket) -> bool:
         return True
     except (BlockingIOError, ssl.SSLWantReadError):
         return False
+    except OSError:
+        return True
     finally:
         connection.settimeout(PATIENCE_S)
 

@@ -127,6 +127,12 @@ class SyslogReceiver:
     def __init__(self) -> None:
         self.messages: list[bytes] = []
         self.port = 0
+        self.connections: set[socket.socket] = set()
+
+    def close_all(self) -> None:
+        """End the connections that are open."""
+        for each in list(self.connections):
+            each.shutdown(socket.SHUT_RDWR)
 
 
 @contextmanager
@@ -136,9 +142,11 @@ def syslog_receiver(tls: SSLContext | None = None) -> Generator[SyslogReceiver]:
 
     class Handler(BaseRequestHandler):
         def handle(self) -> None:
+            receiver.connections.add(self.request)
             with self.request.makefile("rb") as stream:
                 while size := _frame_size(stream):
                     receiver.messages.append(stream.read(size))
+            receiver.connections.discard(self.request)
             if tls is not None:
                 self.request.unwrap()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,24 @@ def test_a_file_that_was_rotated_begins_again_with_the_rights_it_was_given(tmp_p
     destination.send(batch("b"))
     assert file.read_bytes() == b'{"id":"b"}\n'
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
+
+
+def test_gates_that_share_a_file_do_not_write_over_each_other(tmp_path: Path) -> None:
+    file = tmp_path / "record.jsonl"
+
+    def write(name: str) -> None:
+        destination = FileDestination(file)
+        for number in range(100):
+            destination.send(batch(f"{name}{number}", f"{name}{number}-more"))
+
+    writers = [threading.Thread(target=write, args=(name,)) for name in "abc"]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    lines = file.read_bytes().splitlines()
+    assert len(lines) == len(set(lines)) == 600
+    assert all(json.loads(line)["id"] for line in lines)
 
 
 def test_a_full_disk_takes_nothing_of_a_batch(tmp_path: Path) -> None:

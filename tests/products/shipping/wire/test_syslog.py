@@ -17,6 +17,7 @@ from products.shipping.support.record import first_of_each, ids_of, open_record,
 from support.certificates import Authority
 from support.eventually import wait_until
 from support.free_ports import claim_port
+from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import SegmentReader
 from tidegate.products.shipping.settings import DestinationSettings
 from tidegate.products.shipping.shipper import Shipper
@@ -117,6 +118,25 @@ def test_a_frame_is_of_rfc_5424_with_its_length_before_it(tmp_path: Path) -> Non
     assert last is not None
     assert (last[1], last[4]) == (b"110", b"call.outcome")
     assert last[2].startswith(time.strftime("%Y-", time.gmtime()).encode())
+
+
+def test_a_receiver_that_ends_an_idle_connection_is_no_fault(tmp_path: Path) -> None:
+    record = recorded(tmp_path, 3)
+    with syslog_receiver() as receiver:
+        destination = SyslogDestination(
+            DestinationSettings("siem", f"syslog://127.0.0.1:{receiver.port}"),
+            prove_s=0.0,
+            settle_s=0.0,
+        )
+        (batch,) = SegmentReader(record).read({})
+        destination.send(list(make_events(GATE, batch.segment, batch.lines)))
+        wait_until(lambda: destination.acknowledged() == 1, "it is acknowledged")
+        receiver.close_all()
+        for _ in range(20):
+            assert destination.acknowledged() == 1
+        destination.send(list(make_events(GATE, batch.segment, batch.lines)))
+        wait_until(lambda: destination.acknowledged() == 2, "it is connected again")
+        destination.reset()
 
 
 def test_tls_is_checked_by_the_named_authority_and_the_host(tmp_path: Path) -> None:
