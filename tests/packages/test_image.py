@@ -36,7 +36,7 @@ HARD = (
     "--security-opt=no-new-privileges",
 )
 USES = """
-import asyncmy, duckdb, jwt, prometheus_client, psycopg, python_calamine, pytz, ssl, uvloop
+import asyncmy, duckdb, hvac, jwt, prometheus_client, psycopg, python_calamine, pytz, ssl, uvloop
 from zoneinfo import ZoneInfo
 assert ssl.create_default_context().cert_store_stats()["x509_ca"] > 100
 assert ZoneInfo("Europe/Berlin") and duckdb.connect().execute("SELECT 42").fetchone() == (42,)
