@@ -26,6 +26,13 @@ def image_of_edits(
     return ChangeImage((table.image(rows),))
 
 
+def objection_to_lost(count: int, found: int) -> str:
+    """Why a change is not kept if some of the rows that it wrote are not there; empty if all are.
+    Whatever became of them would stay when the change is taken back."""
+    lost = "a trigger removed a row that was written, or gave it another key"
+    return lost if found < count else ""
+
+
 def image_of_added(table: UndoTable, rows: Iterable[FoundRow]) -> ChangeImage:
     """Rows that were added."""
     return ChangeImage((table.image([RowImage(None, row.image) for row in rows]),))

@@ -11,7 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tidegate.engines.common.edited_images import end_image, image_of_edits, remarks_on
+from tidegate.engines.common.edited_images import (
+    end_image,
+    image_of_edits,
+    objection_to_lost,
+    remarks_on,
+)
 from tidegate.engines.common.row_edits import (
     EditGroup,
     change_of,
@@ -38,7 +43,6 @@ from tidegate.engines.postgres.transaction import TransactionSettings, settings_
 from tidegate.engines.postgres.undo_tables import (
     BY_PLACE,
     found_in,
-    key_join_condition,
     look_by_name,
     place_of,
     table_of,
@@ -137,7 +141,9 @@ async def _change(
     places = check_shape(change, table.shape)
     if change.tries:
         await check_trial(session, change, table)
-    there = await read_by_place(session, table, dict(old_keys(change)), locks=True)
+    keys = dict(old_keys(change))
+    there = await read_by_place(session, table, keys, locks=True)
+    await _check_locked(session, table, {at: keys[at] for at in keys.keys() - there.keys()})
     seen = {place: narrowed_row(row, places) for place, row in there.items()}
     written = {new.edit: new.key for new in new_keys(change, seen)}
     taken = await read_by_place(session, table, written, locks=False)
@@ -166,10 +172,26 @@ async def _change(
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
         image = image_of_edits(table.undo, change, there, after)
-        await end_image(keeper, image, objection)
+        lost = objection_to_lost(len(written.keys), len(after))
+        await end_image(keeper, image, objection or lost)
     if not change.tries:
         await commit(session)
     return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
+
+
+async def _check_locked(session: PostgresSession, table: Table, missing: Mapping[int, Row]) -> None:
+    """Raises: TidegateError SQL_FAILED if rows that were not found to be locked can be read: then
+    they are not gone, but row security keeps the account from changing them."""
+    readable = await read_by_place(session, table, missing, locks=False)
+    if readable:
+        name, count = table.undo.name, len(readable)
+        rows = "1 row" if count == 1 else f"{count:,} rows"
+        raise TidegateError(
+            Code.SQL_FAILED,
+            f"The row security of {name} lets the source's account read {rows} of the change, but"
+            " not lock them to change them. Nothing was changed.",
+            hint="Look at the policies of the table for UPDATE.",
+        )
 
 
 async def find_table(
@@ -197,7 +219,8 @@ async def find_table(
     elif rules or parent:
         reason = "has rules." if rules else "has tables that inherit from it."
     elif not undo.key and not keyless:
-        reason = "has no primary key: its rows cannot be distinguished."
+        has = "no primary key" if tables[0][11] is None else "a primary key that is computed"
+        reason = f"has {has}: its rows cannot be distinguished."
     if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
     key = () if keyless else undo.key_places
@@ -242,10 +265,17 @@ async def read_by_place(
     width = len(undo.key)
     text = (
         f"SELECT {shown}, v.c{width} FROM {place_of(undo)} AS t, {source}"
-        f" WHERE {key_join_condition(undo)}{lock}"
+        f" WHERE {_has_key(table)}{lock}"
     )
     (found,) = await send_queries(session, (text.encode(), params))
     return {int(row[-1]): _found(undo, tuple(row[:-1])) for row in rows_of(found)}
+
+
+def _has_key(table: Table) -> str:
+    """That a row `t` has the key in the first columns of `v`. Without lengths, so that a text that
+    is too long is no other key."""
+    names = enumerate(table.undo.key)
+    return " AND ".join([f"t.{_quote(name)} = v.c{at}::{table.casts[name]}" for at, name in names])
 
 
 def _found(table: UndoTable, image: Row) -> FoundRow:
@@ -328,7 +358,7 @@ def _statement(table: Table, change: ChangeRows, group: EditGroup) -> tuple[str,
         for place, edit in group.edits
     ]
     source, params = source_of(rows)
-    condition, last = key_join_condition(undo), width + len(written)
+    condition, last = _has_key(table), width + len(written)
     if group.verb == "delete":
         text = f"DELETE FROM {name} AS t USING {source} WHERE {condition} RETURNING v.c{last}"
         return text, params

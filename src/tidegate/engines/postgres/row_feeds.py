@@ -11,7 +11,12 @@ from typing import Any
 
 from msgspec import structs
 
-from tidegate.engines.common.edited_images import end_image, image_of_added, remarks_on
+from tidegate.engines.common.edited_images import (
+    end_image,
+    image_of_added,
+    objection_to_lost,
+    remarks_on,
+)
 from tidegate.engines.common.row_edits import (
     change_of,
     check_shape,
@@ -106,6 +111,7 @@ async def _add(
     if keeper is not None:
         if table.reacts and not objection:
             kept = await read_by_place(session, table, keys, locks=False)
+            objection = objection_to_lost(len(keys), len(kept))
         rows = [kept[place] for place in sorted(kept)]
         image = None if objection else image_of_added(table.undo, rows)
         await end_image(keeper, image, objection)

@@ -127,6 +127,8 @@ def table_of(row: Sequence[Any]) -> UndoTable:
     columns = tuple([ImageColumn(each[0], each[1]) for each in listed])
     key: tuple[str, ...] = tuple(json.loads(row[11] or "[]"))
     shape = json.dumps([oid, listed, list(key)])
+    if not {column.name for column in columns}.issuperset(key):
+        key = ()  # a part of it is computed, and no value that is kept or written
     return UndoTable(
         schema,
         name,

@@ -11,7 +11,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tidegate.engines.common.edited_images import end_image, image_of_edits, remarks_on
+from tidegate.engines.common.edited_images import (
+    end_image,
+    image_of_edits,
+    objection_to_lost,
+    remarks_on,
+)
 from tidegate.engines.common.row_edits import (
     change_of,
     check_rows,
@@ -132,7 +137,8 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
     rows = [narrowed_row(after.get(place), places) for place in range(len(change.edits))]
     if keeper is not None:
         image = image_of_edits(table.undo, change, there, after)
-        await end_image(keeper, image, objection)
+        lost = objection_to_lost(len(change.edits) - len(gone), len(after))
+        await end_image(keeper, image, objection or lost)
     await session.end(ROLLBACK if change.tries else COMMIT)
     return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
 
@@ -151,6 +157,7 @@ async def find_changed(
         reason = "is not an InnoDB table: its changes could not be rolled back."
     elif kind != "BASE TABLE":
         reason = f"is a {kind.lower()} table: its rows are not edited here."
+    if reason:
         raise TidegateError(Code.UNSUPPORTED, f"{name} {reason}")
     undo = await read_table(session, schema, name)
     keyed = [column for column in undo.columns if column.name in undo.key]

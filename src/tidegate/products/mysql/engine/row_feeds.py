@@ -11,7 +11,12 @@ from typing import Any
 
 from msgspec import structs
 
-from tidegate.engines.common.edited_images import end_image, image_of_added, remarks_on
+from tidegate.engines.common.edited_images import (
+    end_image,
+    image_of_added,
+    objection_to_lost,
+    remarks_on,
+)
 from tidegate.engines.common.row_edits import change_of, check_shape, not_written, part_of
 from tidegate.engines.common.row_images import check_count
 from tidegate.model.changes import ChangeImage, Row
@@ -66,7 +71,11 @@ async def add_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
         affected = feed.count
         if counter is not None:
             affected = await counter.end(session, affected, returns=True)
-        image = await _image(session, table, keys) if keeps else None
+        image: ChangeImage | None = None
+        if keeps:
+            after = await read_at_keys(session, table, keys)
+            objection = objection_to_lost(len(keys), len(after))
+            image = image_of_added(table.undo, [after[place] for place in sorted(after)])
     except BaseException:
         await session.end(ROLLBACK)
         raise
@@ -117,8 +126,3 @@ def _statements(
         size += len(part)
     yield head + ", ".join(parts)
 
-
-async def _image(session: MysqlSession, table: Table, keys: dict[int, Row]) -> ChangeImage:
-    after = await read_at_keys(session, table, keys)
-    found = [after.get(place) for place in sorted(keys)]
-    return image_of_added(table.undo, [row for row in found if row is not None])

@@ -128,6 +128,8 @@ async def read_table(session: MysqlSession, schema: str, name: str) -> UndoTable
     )
     key = tuple([str(row[0]) for row in await session.query_internal(_KEY, schema, name)])
     shape = json.dumps([[str(each) for each in row] for row in found] + [list(key)])
+    if not {column.name for column in columns}.issuperset(key):
+        key = ()  # a part of it is computed, and no value that is kept or written
     triggers = tuple([str(row[0]) for row in await session.query_internal(_TRIGGERS, schema, name)])
     return UndoTable(schema, name, columns, key, shape, frozenset(), triggers)
 
