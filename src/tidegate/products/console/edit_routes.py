@@ -78,6 +78,7 @@ class EditRoutes:
         another version."""
         body = await read_json(request, PutEdits, BODY_LIMIT)
         id, caller = request.parameters["id"], _caller(request, signed_in)
+        self._submissions.check_idle(id, caller)
         return json_response(*(await self._edits.put(id, body, caller)))
 
     async def _statement(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
@@ -94,9 +95,9 @@ class EditRoutes:
     async def _result(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         """The last submission of the tab, or null: {id, tab, state: running|asking|done|conflict|
         failed|cancelled|unknown, started_at, ended_at, elapsed_ms, counts, approval, change_id,
-        call_id, code, message, hint, columns, rows: [{id, kind, key, row}], conflicts: [{id,
+        call_id, code, message, hint, columns, rows: [{id, kind, was, key, row}], conflicts: [{id,
         problem: changed|gone|exists, columns: [{name, before, theirs, yours}], theirs}],
-        conflict_count, notes}."""
+        conflict_count, notes}. `was` is the key by which a row was staged."""
         id, caller = request.parameters["id"], _caller(request, signed_in)
         return _json(await self._submissions.result(id, caller))
 

@@ -35,7 +35,7 @@ from tidegate.products.console.data_calls import Caller, DataCalls
 from tidegate.products.console.edit_columns import EditColumns
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.shown_rows import ShownRows
-from tidegate.products.console.staged import Staged, StagedRow, standing_of
+from tidegate.products.console.staged import Sent, Staged, StagedRow, standing_of
 from tidegate.products.console.staged_edits import StagedEdits, StagedTab, change_of, named_cells
 from tidegate.sql.highlighting import highlight
 
@@ -76,6 +76,7 @@ class Submission:
         self.conflicts: list[dict[str, Any]] = []
         self.conflict_count = 0
         self.notes: list[str] = []
+        self.counts = tab.staged.counts
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -87,6 +88,13 @@ class Submission:
     def owner(self) -> str:
         return self.caller.signed_in.operator.name
 
+    def end(self, now: float) -> None:
+        """It is over: let go of the rows that were sent."""
+        self.ended_at = now
+        self.elapsed_ms = (time.perf_counter() - self.began) * 1000
+        self.tab = self.tab._replace(staged=structs.replace(self.tab.staged, rows=()))
+        self.edits = ()
+
     def fields(self) -> dict[str, Any]:
         """The submission as JSON."""
         now = (time.perf_counter() - self.began) * 1000
@@ -97,7 +105,7 @@ class Submission:
             "started_at": self.started_at,
             "ended_at": self.ended_at,
             "elapsed_ms": round(now if self.elapsed_ms is None else self.elapsed_ms, 1),
-            "counts": self.tab.staged.counts,
+            "counts": self.counts,
             "approval": self.approval or None,
             "change_id": self.change_id or None,
             "call_id": self.call_id,
@@ -164,27 +172,34 @@ class Submissions:
         TAB_UNKNOWN, ARGUMENT_INVALID; LIMIT_RATE while a submission of the tab is under way."""
         found = await self._edits.load(id, caller)
         place = caller.signed_in.operator.name, id
-        last = self._last.get(place)
-        if last is not None and last.ended_at is None:
-            raise TidegateError(
-                Code.LIMIT_RATE,
-                "Edits of this tab are being made.",
-                hint="Wait until they are, or cancel that.",
-            )
+        self.check_idle(id, caller)
         if body.version != found.staged.version:
-            raise TidegateError(
-                Code.TAB_CHANGED, "Another page has staged edits in this tab since."
-            )
+            raise _other_edits()
         limits = self._calls.limits
         whole = structs.replace(
             self._calls.row_limits(len(found.staged.rows)), timeout_s=limits.max_timeout_s
         )
         change, rows = change_of(found.staged, whole)
         made = Submission(found, caller, rows, self._clock())
+        # Kept first: a server that ends in between leaves edits that may have been made.
+        sent = structs.replace(found.staged, sent=Sent(made.id, made.started_at))
+        if await self._edits.save(found, sent, caller) is None:
+            raise _other_edits()
         self._keep(place, made)
         loop = asyncio.get_running_loop()
         made.task = loop.create_task(self._work(made, change, body.reason))
         return 200, made.fields()
+
+    def check_idle(self, id: str, caller: Caller) -> None:
+        """Raises: TidegateError LIMIT_RATE while a submission of the tab is under way: what is
+        written then would be lost with what was sent."""
+        last = self._last.get((caller.signed_in.operator.name, id))
+        if last is not None and last.ended_at is None:
+            raise TidegateError(
+                Code.LIMIT_RATE,
+                "Edits of this tab are being made.",
+                hint="Wait until they are, or cancel that.",
+            )
 
     async def result(self, id: str, caller: Caller) -> dict[str, Any] | None:
         """What became of the last submission of a tab; None if there was none."""
@@ -202,6 +217,8 @@ class Submissions:
         """The last submission, without rows that were read under other rights."""
         tab = await self._edits.load(id, caller)
         found = self._last.get((caller.signed_in.operator.name, id))
+        if found is None and tab.staged.sent is not None:
+            return _unknown(tab, tab.staged.sent, caller)
         if found is not None and found.standing != standing_of(tab.source, caller.signed_in):
             found.rows, found.conflicts = [], []
         return found
@@ -221,12 +238,13 @@ class Submissions:
             await self._make(made, change, reason)
         except TidegateError as error:
             self._fail(made, error)
+            if made.state != "unknown":
+                await self._save(made, lambda staged: structs.replace(staged, sent=None))
         except Exception:
             self._fail(made, TidegateError(Code.INTERNAL, "A fault of the server"))
             raise
         finally:
-            made.ended_at = self._clock()
-            made.elapsed_ms = (time.perf_counter() - made.began) * 1000
+            made.end(self._clock())
             self._publish(made)
 
     async def _make(self, made: Submission, change: ChangeRows, reason: str) -> None:
@@ -243,21 +261,26 @@ class Submissions:
         done: ChangedRows = reply.payload
         made.call_id, made.change_id = reply.call_id, done.change
         made.notes = sentences(done.remarks)
+        gone = {row.id for row in made.edits}
+
+        def without(staged: Staged) -> Staged:
+            left = tuple([row for row in staged.rows if row.id not in gone])
+            return structs.replace(staged, rows=left, sent=None) if left else Staged()
+
+        # Before anything else is asked: they must not be staged any more than they are to be made.
+        if not await self._save(made, without):
+            made.notes.append("The edits are made, and still staged: discard them.")
         made.rows = await self._stored(made, done)
         made.state = "done"
-        await self._clear(made)
 
-    async def _clear(self, made: Submission) -> None:
-        """Let go of the edits that were made, whatever was staged meanwhile."""
-        gone = {row.id for row in made.edits}
+    async def _save(self, made: Submission, change: Callable[[Staged], Staged]) -> bool:
+        """Change what is staged, whatever was staged meanwhile; False if that cannot be kept."""
         for _ in range(5):
             with suppress(TidegateError):
                 found = await self._edits.load(made.tab.tab.id, made.caller)
-                left = tuple([row for row in found.staged.rows if row.id not in gone])
-                rest = structs.replace(found.staged, rows=left) if left else Staged()
-                if await self._edits.save(found, rest, made.caller) is not None:
-                    return
-        made.notes.append("The edits are made, and still staged: discard them.")
+                if await self._edits.save(found, change(found.staged), made.caller) is not None:
+                    return True
+        return False
 
     async def _stored(self, made: Submission, done: ChangedRows) -> list[dict[str, Any]]:
         """The rows as they are stored now, as the grid shows them."""
@@ -274,7 +297,9 @@ class Submissions:
         found: list[dict[str, Any]] = []
         for edit, row in zip(made.edits, done.rows, strict=True):
             key, cells = (None, None) if row is None else by_row(row)
-            found.append({"id": edit.id, "kind": edit.kind, "key": key, "row": cells})
+            found.append(
+                {"id": edit.id, "kind": edit.kind, "was": edit.key, "key": key, "row": cells}
+            )
         return found
 
     def _fail(self, made: Submission, error: TidegateError) -> None:
@@ -299,6 +324,21 @@ class Submissions:
             return fields if own or signed_in.operator.name == made.owner else None
 
         self._feed.publish("edit", data_of)
+
+
+def _other_edits() -> TidegateError:
+    return TidegateError(Code.TAB_CHANGED, "Another page has staged edits in this tab since.")
+
+
+def _unknown(tab: StagedTab, sent: Sent, caller: Caller) -> Submission:
+    """A submission of which this server knows the beginning alone."""
+    made = Submission(tab, caller, (), sent.at)
+    made.id, made.state, made.code = sent.id, "unknown", Code.SQL_OUTCOME.value
+    made.message = "These edits were sent before, and how that ended is not known here."
+    made.hint = "Read the rows again: submit the edits only if they were not made."
+    made.end(sent.at)
+    made.elapsed_ms = 0.0
+    return made
 
 
 def _by_key(

@@ -35,9 +35,17 @@ class StagedRow(msgspec.Struct, frozen=True):
         return self.kind == "update" and not self.cells
 
 
+class Sent(msgspec.Struct, frozen=True):
+    """A submission that began. It is taken away with the end, if that is known."""
+
+    id: str
+    at: float
+
+
 class Staged(msgspec.Struct, frozen=True):
     """All that is staged in a tab, over rows of one shape. `version` is the store's, `standing` the
-    rights under which the rows were read (`standing_of`)."""
+    rights under which the rows were read (`standing_of`). `sent` says that it was submitted, also
+    to a server that has ended before it knew the outcome."""
 
     place: Place | None = None
     table: str = ""
@@ -46,6 +54,7 @@ class Staged(msgspec.Struct, frozen=True):
     rows: tuple[StagedRow, ...] = ()
     version: int = 0
     standing: str = ""
+    sent: Sent | None = None
 
     def column(self, name: str) -> EditColumn:
         """Raises: TidegateError ARGUMENT_INVALID."""

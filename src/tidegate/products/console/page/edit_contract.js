@@ -31,7 +31,7 @@
  *   started_at: number, ended_at: number | null, elapsed_ms: number, counts: Counts,
  *   approval: string | null, change_id: string | null, call_id: string, code: string, message: string,
  *   hint: string, columns: string[],
- *   rows: { id: string, kind: string, key: string[] | null, row: import("./data_contract.js").DataCell[] | null }[],
+ *   rows: { id: string, kind: string, was?: string[] | null, key: string[] | null, row: import("./data_contract.js").DataCell[] | null }[],
  *   conflicts: Conflict[], conflict_count: number, notes: string[] }} Submission
  */
 

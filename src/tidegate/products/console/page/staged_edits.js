@@ -489,9 +489,9 @@ export class StagedEdits {
     const stored = new Map(this.stored.peek());
     const added = [...this.added.peek()];
     const place = this.columns.map((name) => columns.indexOf(name));
-    for (const { id, kind, key, row } of rows) {
+    for (const { id, kind, was, key, row } of rows) {
       const shown = row && place.map((at) => (at < 0 ? null : row[at]));
-      const old = this.rows.peek().get(id)?.key ?? key;
+      const old = was ?? this.rows.peek().get(id)?.key ?? key;
       const again = added.findIndex((each) => old && each.key && keyText(each.key) === keyText(old));
       if (kind === "insert" && shown) added.push({ id, key, row: shown });
       else if (again >= 0) added.splice(again, 1, ...(shown ? [{ ...added[again], key: key ?? old, row: shown }] : []));
