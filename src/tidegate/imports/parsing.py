@@ -26,6 +26,27 @@ _MOMENT = re.compile(
     r"([0-9./-]{8,10})(?:[T ]+([0-9]{1,2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,9})?)?)"
     r" ?(Z|UTC|[-+][0-9]{2}(?::?[0-9]{2})?)?)?"
 )
+_NO_NUMBER = re.compile(r"nan|[-+]?inf(?:inity)?", re.IGNORECASE)
+_FAR = re.compile(
+    r"[-+]?infinity"
+    r"|(?:[0-9]{5,7}-[0-9]{2}-[0-9]{2}|[0-9]{4}-(?:00-[0-9]{2}|[0-9]{2}-00)"
+    r"|(?=.*BC)[0-9]{4,7}-[0-9]{2}-[0-9]{2}(?: \(BC\))?)"
+    r"(?: [0-9]{2}:[0-9]{2}:[0-9.]+(?:[-+][0-9:]+)?)?(?: BC)?",
+    re.IGNORECASE,
+)
+_OWN_WORDS = {
+    "decimal": _NO_NUMBER,
+    "float": _NO_NUMBER,
+    "date": _FAR,
+    "timestamp": _FAR,
+    "timestamp_tz": _FAR,
+    "time": re.compile(
+        r"-?[0-9]{2,3}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,9})?)?"
+        r"(?:[-+][0-9]{2}(?::[0-9]{2}){0,2})?"
+    ),
+}
+"""What databases write of their own values: NaN, infinity, dates far away, BC or with zeros, times
+with a zone or over a day. Whether it is a value of a column is theirs to say."""
 _HEX = re.compile(r"(?:\\x|0x)?((?:[0-9A-Fa-f]{2})*)")
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
@@ -115,6 +136,23 @@ def parse_bytes(text: str) -> bytes:
 
 def parser_of(column: EditColumn, reading: Reading) -> Parser | None:
     """What reads the texts of a file for a column of a table; None where each text is a value."""
+    parse, own = _parser_of(column, reading), _OWN_WORDS.get(column.editor)
+    if parse is None or own is None or (column.classes and column.editor != "float"):
+        return parse
+
+    def read(text: str) -> Any:
+        try:
+            return parse(text)
+        except ValueError:
+            word = text.strip()
+            if not own.fullmatch(word) or (column.classes and word.lower() == "nan"):
+                raise
+            return float(word) if column.classes else word
+
+    return read
+
+
+def _parser_of(column: EditColumn, reading: Reading) -> Parser | None:
     classes, decimal, order = column.classes, reading.decimal, reading.dates
     match column.editor:
         case "integer" if column.type.lower() == "tinyint(1)":
