@@ -1,10 +1,12 @@
 """What is the servers' own in edits of rows: partitions, other storage engines, labels as keys."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from support.eventually import wait_until
 from support.row_edits import Editor
 from support.undo_shops import MariadbShop, PostgresShop, Shop, gate_of
 from tidegate.errors import Code
@@ -88,3 +90,100 @@ async def test_labels_are_written_as_labels_and_never_as_numbers(maria: Shop) ->
         (2.0, 2.0, "0000-00-00"),
         (3.0, None, None),
     ]
+
+
+async def test_a_row_that_row_security_keeps_from_changes_is_not_called_gone(
+    postgres: Shop,
+) -> None:
+    role = f"limited_{postgres.rows('SELECT current_database()')[0][0]}"
+    postgres.script(
+        "ALTER TABLE items ENABLE ROW LEVEL SECURITY;"
+        "CREATE POLICY see ON items FOR SELECT USING (true);"
+        "CREATE POLICY own ON items FOR UPDATE USING (price < 20);"
+        f"CREATE ROLE {role} LOGIN; GRANT ALL ON items TO {role}"
+    )
+    async with gate_of(postgres, url=postgres.url.replace("postgres@", f"{role}@")) as gate:
+        editor = Editor(gate)
+        found = await editor.read(("1",), ("2",))
+        one, two = editor.update(found, 0, name="x"), editor.update(found, 1, name="y")
+        error = await editor.refused(found, one, two)
+        assert error.code is Code.SQL_FAILED and "row security" in error.message, error
+        assert "1 row " in error.message
+        await editor.submit(found, one)
+        assert postgres.rows("SELECT name FROM items WHERE id < 3 ORDER BY id") == [
+            ("x",),
+            ("two",),
+        ]
+
+
+async def test_keys_are_compared_whole_and_computed_ones_not_at_all(postgres: Shop) -> None:
+    postgres.script(
+        "CREATE TABLE short (k varchar(3) PRIMARY KEY, v int); INSERT INTO short VALUES ('abc', 1);"
+        "CREATE TABLE twice (a int, k int GENERATED ALWAYS AS (a * 2) STORED PRIMARY KEY);"
+        "INSERT INTO twice VALUES (1)"
+    )
+    async with gate_of(postgres) as gate:
+        editor = Editor(gate, "short")
+        found = await editor.read(("abcdef",))
+        assert found.rows == (None,)
+        error = await editor.refused(found, editor.insert(found, k="abcd"))
+        assert error.code is Code.SQL_FAILED and "too long" in error.message
+        assert "computed" in (await Editor(gate, "twice").describe()).reason
+        await gate.change("UPDATE twice SET a = 3")  # whose rows cannot be kept for undo
+        assert postgres.rows("SELECT k FROM twice") == [(6,)]
+
+
+async def test_a_row_that_a_trigger_moves_is_not_kept_as_deleted(
+    postgres: Shop, maria: Shop
+) -> None:
+    postgres.script(
+        "CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN UPDATE items SET id = id + 100 WHERE id = NEW.id; RETURN NULL; END';"
+        "CREATE TRIGGER moves AFTER UPDATE ON items FOR EACH ROW WHEN (NEW.id < 100)"
+        " EXECUTE FUNCTION move()"
+    )
+    maria.script("CREATE TRIGGER moves BEFORE UPDATE ON items FOR EACH ROW SET NEW.id = NEW.id+100")
+    for shop in (postgres, maria):
+        async with gate_of(shop) as gate:
+            editor = Editor(gate)
+            found = await editor.read(("1",))
+            done = await editor.submit(found, editor.update(found, 0, name="x"))
+            assert done.rows == (None,) and done.change == ""
+            assert any("another key" in each for each in done.remarks), done.remarks
+        assert shop.rows("SELECT name FROM items WHERE id = 101") == [("x",)]
+
+
+async def test_a_connection_that_is_lost_before_the_commit_leaves_no_doubt(
+    postgres: Shop, maria: Shop
+) -> None:
+    slow = {
+        "postgres": "CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS"
+        " 'BEGIN PERFORM pg_sleep(60); RETURN NEW; END';"
+        "CREATE TRIGGER waits BEFORE UPDATE ON items FOR EACH ROW EXECUTE FUNCTION wait()",
+        "mysql": "CREATE TRIGGER waits BEFORE UPDATE ON items FOR EACH ROW"
+        " SET NEW.price = SLEEP(60)",
+    }
+    cut = {
+        "postgres": "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND wait_event = 'PgSleep'",
+        "mysql": "SELECT id FROM information_schema.processlist"
+        " WHERE db = DATABASE() AND info LIKE 'UPDATE%'",
+    }
+    for shop in (postgres, maria):
+        shop.script(slow[shop.name])
+
+        def end(shop: Shop = shop) -> bool:
+            found = shop.rows(cut[shop.name])
+            for (thread,) in found if shop.name == "mysql" else ():
+                shop.script(f"KILL {thread}")
+            return bool(found)
+
+        async with gate_of(shop) as gate:
+            editor = Editor(gate)
+            found = await editor.read(("1",))
+            edit = editor.update(found, 0, name="x")
+            waiting = asyncio.create_task(editor.refused(found, edit))
+            assert await asyncio.to_thread(wait_until, end, "the change at its trigger")
+            error = await waiting
+            assert error.code is Code.SOURCE_UNREACHABLE, error
+        assert shop.rows("SELECT name FROM items WHERE id = 1") == [("one",)]

@@ -58,6 +58,15 @@ def column(editor: Editor, name: str = "c", **fields: Any) -> EditColumn:
         ("timestamp_tz", "2024-12-31T07:05:00Z", "2024-12-31 07:05:00+00:00", {}),
         ("time", "7:05", "07:05:00", {}),
         ("bytes", "\\x00ff", b"\x00\xff", {}),
+        # What databases write of their own values.
+        ("float", "NaN", "NaN", {}),
+        ("decimal", "-Infinity", "-Infinity", {}),
+        ("date", "0044-03-15 (BC)", "0044-03-15 (BC)", {}),
+        ("date", "0000-00-00", "0000-00-00", {}),
+        ("timestamp", "294276-12-31 23:59:59.999999", "294276-12-31 23:59:59.999999", {}),
+        ("timestamp_tz", "4713-01-01 00:00:00+00 BC", "4713-01-01 00:00:00+00 BC", {}),
+        ("time", "-838:59:59", "-838:59:59", {}),
+        ("time", "12:00:00+15:59", "12:00:00+15:59", {}),
     ],
 )
 def test_a_text_becomes_the_value_of_its_column(
@@ -69,7 +78,7 @@ def test_a_text_becomes_the_value_of_its_column(
 
 @pytest.mark.parametrize(
     ("editor", "text", "value"),
-    [("integer", "5", 5), ("boolean", "true", 1), ("float", "2.5", 2.5), ("decimal", "2.5", "2.5"),
+    [("integer", "5", 5), ("float", "-inf", float("-inf")), ("boolean", "true", 1), ("float", "2.5", 2.5), ("decimal", "2.5", "2.5"),
      ("text", "007", "007"), ("other", "007", "007")],
 )  # fmt: skip
 def test_a_database_with_classes_gets_numbers_as_numbers(
@@ -87,6 +96,8 @@ def test_a_database_with_classes_gets_numbers_as_numbers(
         ("x", column("decimal"), "a number"),
         ("1,5", column("decimal"), "a number"),
         ("31/13/2024", column("date"), "there is"),
+        ("2024-02-30", column("date"), "there is"),
+        ("nan", column("float", classes=True), "a number"),
         ("abcdef", column("text", length=5), "5 characters"),
         ("glad", column("enum", labels=("sad",)), "one of its values"),
         ("", column("text", nullable=False), "takes none"),

@@ -413,12 +413,12 @@ class PostgresEngine:
             *(timeout_s, cancellation, database), writes=True, limit_s=timeout_s
         )
         async with running as session:
-            session.needs_reset = running.committing = True
+            session.needs_reset = True
             settings = TransactionSettings(running.timeout_ms, None, permit.identity)
             if change_of(permit).feed is not None:
-                done = await row_feeds.add_rows(session, permit, settings)
+                done = await row_feeds.add_rows(session, permit, settings, running)
             else:
-                done = await row_changes.change_rows(session, permit, settings)
+                done = await row_changes.change_rows(session, permit, settings, running)
             running.committing = False
             running.release()
         return done

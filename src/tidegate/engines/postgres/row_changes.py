@@ -31,6 +31,7 @@ from tidegate.engines.common.row_edits import (
     without_columns,
 )
 from tidegate.engines.common.row_statements import forms_of
+from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.common.undo_rows import UndoTable, outline_of, table_to_keep
 from tidegate.engines.postgres.changes import commit
 from tidegate.engines.postgres.command_protocol import Params
@@ -117,7 +118,10 @@ async def read_images(
 
 
 async def change_rows(
-    session: PostgresSession, permit: Permit, settings: TransactionSettings
+    session: PostgresSession,
+    permit: Permit,
+    settings: TransactionSettings,
+    running: RunningStatement[PostgresSession],
 ) -> ChangedRows:
     """Make the edits in one transaction.
 
@@ -128,7 +132,11 @@ async def change_rows(
     first += [(LOCK_WAIT, None)] if change.tries else []
     try:
         table = await find_table(session, first, change.schema, change.table)
-        return await _change(session, permit, change, table)
+        done = await _change(session, permit, change, table)
+        if not change.tries:
+            running.committing = True
+            await commit(session)
+        return done
     finally:
         if session.line.in_transaction:
             await session.end(ROLLBACK)
@@ -174,8 +182,6 @@ async def _change(
         image = image_of_edits(table.undo, change, there, after)
         lost = objection_to_lost(len(written.keys), len(after))
         await end_image(keeper, image, objection or lost)
-    if not change.tries:
-        await commit(session)
     return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
 
 

@@ -25,6 +25,7 @@ from tidegate.engines.common.row_edits import (
     part_of,
 )
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.postgres.changes import commit
 from tidegate.engines.postgres.connection import ROLLBACK, PostgresSession
 from tidegate.engines.postgres.dry_run import LOCK_WAIT
@@ -52,7 +53,10 @@ _quote = find("postgres").quote
 
 
 async def add_rows(
-    session: PostgresSession, permit: Permit, settings: TransactionSettings
+    session: PostgresSession,
+    permit: Permit,
+    settings: TransactionSettings,
+    running: RunningStatement[PostgresSession],
 ) -> ChangedRows:
     """Add the rows in one transaction.
 
@@ -67,7 +71,11 @@ async def add_rows(
     first += [(LOCK_WAIT, None)] if change.tries else []
     try:
         table = await find_table(session, first, change.schema, change.table, keyless=True)
-        return await _add(session, permit, change, table)
+        done = await _add(session, permit, change, table)
+        if not change.tries:
+            running.committing = True
+            await commit(session)
+        return done
     finally:
         if session.line.in_transaction:
             await session.end(ROLLBACK)
@@ -115,8 +123,6 @@ async def _add(
         rows = [kept[place] for place in sorted(kept)]
         image = None if objection else image_of_added(table.undo, rows)
         await end_image(keeper, image, objection)
-    if not change.tries:
-        await commit(session)
     return ChangedRows((), affected, remarks=remarks_on(table.undo.triggers), fed=feed.count)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from support.command_line import serving
 from support.console_visitor import Visitor
 from support.data_desk import PASSPHRASE, Desk, answer, desk, ended_run
 from support.eventually import wait_until
@@ -364,6 +365,9 @@ def test_an_approved_change_is_made_once_a_person_has_said_yes(tmp_path: Path) -
         asking = wait_until(lambda: result("asking"), "the question")
         assert asking is not None and asking["approval"]
         assert ask(place, "SELECT name FROM pets WHERE id = 1") == [("ada",)]
+        body = {"version": version_of(ada, tab), "put": [{"id": "a", "kind": "delete"}]}
+        refused = ada.post(f"data/tabs/{tab}/edits", body)
+        assert refused.status_code == 429 and "being made" in refused.text
         pru = place.visitor("pru")
         (card,) = pru.get("inbox").json()["pending"]
         assert card["id"] == asking["approval"]
@@ -373,6 +377,22 @@ def test_an_approved_change_is_made_once_a_person_has_said_yes(tmp_path: Path) -
         assert wait_until(lambda: result("done"), "the change")
         assert ask(place, "SELECT name FROM pets WHERE id = 1") == [("new",)]
 
+        edit = {"id": "b", "kind": "insert", "cells": {"name": {"text": "once"}}}
+        put(ada, tab, edit)
+        answer(ada.post(f"data/tabs/{tab}/edits/submit", {"version": version_of(ada, tab)}))
+        assert wait_until(lambda: result("asking"), "the question")
+        place.server.process.kill()
+        words = ["serve", "--http", place.address.removeprefix("http://"), "--console"]
+        with serving(words, place.state) as again:
+            again.until("the console is at")
+            ada = place.visitor("ada")
+            listed = answer(ada.get(f"data/tabs/{tab}/edits"))
+            assert [each["id"] for each in listed["rows"]] == ["b"]
+            assert listed["result"]["state"] == "unknown" and "not known" in repr(listed["result"])
+            answer(
+                ada.post(f"data/tabs/{tab}/edits", {"version": listed["version"], "clear": True})
+            )
+            assert answer(ada.get(f"data/tabs/{tab}/edits"))["result"] is None
 
 def test_a_mask_that_is_set_later_hides_what_was_staged_and_stored_before(place: Desk) -> None:
     ada = place.visitor("ada")

@@ -335,13 +335,13 @@ class MysqlEngine:
         self._server.check_open()
         running = await self._server.start(self._limit_s(permit), cancellation, writes=True)
         async with running as session:
-            session.needs_reset = running.committing = True
+            session.needs_reset = True
             await session.run_as(permit.identity)
             await session.begin(running.timeout_ms, None)
             if change_of(permit).feed is not None:
-                done = await row_feeds.add_rows(session, permit)
+                done = await row_feeds.add_rows(session, permit, running)
             else:
-                done = await row_changes.change_rows(session, permit)
+                done = await row_changes.change_rows(session, permit, running)
             running.committing = False
             running.release()
         return done

@@ -29,6 +29,7 @@ from tidegate.engines.common.row_edits import (
     without_columns,
 )
 from tidegate.engines.common.row_statements import forms_of
+from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.engines.common.undo_rows import (
     UndoTable,
     outline_of,
@@ -97,7 +98,9 @@ async def read_images(session: MysqlSession, request: ReadImages) -> FoundRows:
     return FoundRows(shape, tuple(rows))
 
 
-async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
+async def change_rows(
+    session: MysqlSession, permit: Permit, running: RunningStatement[MysqlSession]
+) -> ChangedRows:
     """Make the edits in one transaction. The caller ends the session if this raises.
 
     Raises: ServerError, TidegateError.
@@ -139,6 +142,7 @@ async def change_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
         image = image_of_edits(table.undo, change, there, after)
         lost = objection_to_lost(len(change.edits) - len(gone), len(after))
         await end_image(keeper, image, objection or lost)
+    running.committing = not change.tries
     await session.end(ROLLBACK if change.tries else COMMIT)
     return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
 

@@ -19,6 +19,7 @@ from tidegate.engines.common.edited_images import (
 )
 from tidegate.engines.common.row_edits import change_of, check_shape, not_written, part_of
 from tidegate.engines.common.row_images import check_count
+from tidegate.engines.common.running_statement import RunningStatement
 from tidegate.model.changes import ChangeImage, Row
 from tidegate.model.decisions import Permit
 from tidegate.model.row_changes import ChangedRows, ChangeRows, RowFeed
@@ -44,7 +45,9 @@ _MOST_TEXT = 1_000_000
 """Characters of rows in one statement: servers take 16 MB or more."""
 
 
-async def add_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
+async def add_rows(
+    session: MysqlSession, permit: Permit, running: RunningStatement[MysqlSession]
+) -> ChangedRows:
     """Add the rows in one transaction. The caller ends the session if this raises.
 
     Raises: ServerError, TidegateError.
@@ -81,6 +84,7 @@ async def add_rows(session: MysqlSession, permit: Permit) -> ChangedRows:
         raise
     if keeper is not None:
         await end_image(keeper, image, objection)
+    running.committing = not change.tries
     await session.end(ROLLBACK if change.tries else COMMIT)
     return ChangedRows((), affected, remarks=remarks_on(table.undo.triggers), fed=feed.count)
 
@@ -125,4 +129,3 @@ def _statements(
         parts.append(part)
         size += len(part)
     yield head + ", ".join(parts)
-
