@@ -78,8 +78,8 @@ def test_a_text_becomes_the_value_of_its_column(
 
 @pytest.mark.parametrize(
     ("editor", "text", "value"),
-    [("integer", "5", 5), ("float", "-inf", float("-inf")), ("boolean", "true", 1), ("float", "2.5", 2.5), ("decimal", "2.5", "2.5"),
-     ("text", "007", "007"), ("other", "007", "007")],
+    [("integer", "5", 5), ("boolean", "true", 1), ("float", "2.5", 2.5), ("decimal", "2.5", "2.5"),
+     ("float", "-inf", float("-inf")), ("text", "007", "007"), ("other", "007", "007")],
 )  # fmt: skip
 def test_a_database_with_classes_gets_numbers_as_numbers(
     editor: Editor, text: str, value: Any
