@@ -10,6 +10,7 @@ import hashlib
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -26,6 +27,7 @@ MOST_ERRORS = 200
 """Errors that are kept; the rest is counted."""
 _ENOUGH_ERRORS = 10_000
 _MOST_SHOWN = 60
+_UNDECODED = attrgetter("undecoded")
 
 
 class Pair(NamedTuple):
@@ -150,9 +152,7 @@ def _converted(
     """The values of one column."""
     place = pair.place
     values = [record.values[place] for record in records]
-    undecoded = any(record.undecoded for record in records)
-    plain = all(type(value) is str for value in values)
-    if plain and not undecoded:
+    if set(map(type, values)) == {str} and not any(map(_UNDECODED, records)):
         try:
             return list(values) if parser is None else [parser(value) for value in values]  # type: ignore[arg-type]
         except ValueError:

@@ -149,6 +149,8 @@ def _values(
     if quoted is None:
         if trims:
             values = [value.strip(" ") for value in values]
+        if nulls.isdisjoint(values):
+            return [*values]
         return [None if value in nulls else value for value in values]
     found: list[Value] = []
     for value, is_quoted in zip(values, quoted, strict=False):

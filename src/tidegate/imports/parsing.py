@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 from tidegate.imports.model import DateOrder, Reading
@@ -50,6 +51,8 @@ with a zone or over a day. Whether it is a value of a column is theirs to say.""
 _HEX = re.compile(r"(?:\\x|0x)?((?:[0-9A-Fa-f]{2})*)")
 _TRUE = frozenset({"true", "t", "yes", "y", "1"})
 _FALSE = frozenset({"false", "f", "no", "n", "0"})
+_DAYS = 4_096
+"""Days and times of day that are remembered: in most files they are the same again and again."""
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _ORDERS: dict[DateOrder, tuple[int, int]] = {"dmy": (1, 0), "mdy": (0, 1), "ymd": (1, 0)}
 """Where month and day are, of two that come before a year."""
@@ -57,17 +60,22 @@ _ORDERS: dict[DateOrder, tuple[int, int]] = {"dmy": (1, 0), "mdy": (0, 1), "ymd"
 
 def parse_number(text: str, decimal: str) -> str:
     """A number with a decimal point, without groups. Raises: ValueError."""
+    plain = _POINT if decimal == "." else _COMMA
+    if plain.fullmatch(text):
+        return text.replace(",", ".")
     text = text.strip()
     if _GROUPED[decimal].fullmatch(text):
         text = text.replace("," if decimal == "." else ".", "")
         return text.replace(",", ".")
-    if (_POINT if decimal == "." else _COMMA).fullmatch(text):
+    if plain.fullmatch(text):
         return text.replace(",", ".")
     raise ValueError("a number")
 
 
 def parse_whole(text: str, decimal: str) -> str:
     """A whole number. Raises: ValueError."""
+    if text.isascii() and text.isdigit():  # by far the most of them
+        return text
     text = text.strip()
     if _WHOLE.fullmatch(text):
         return text
@@ -86,6 +94,7 @@ def parse_boolean(text: str) -> bool:
     raise ValueError("true or false")
 
 
+@lru_cache(maxsize=_DAYS)
 def parse_date(text: str, order: DateOrder) -> str:
     """A date as ISO 8601 has it; with the year first it is read in no other order. Raises:
     ValueError."""
@@ -105,6 +114,7 @@ def parse_date(text: str, order: DateOrder) -> str:
         raise ValueError("a date that there is, in the order of day and month") from None
 
 
+@lru_cache(maxsize=_DAYS)
 def parse_time(text: str) -> str:
     """Raises: ValueError."""
     found = _TIME.fullmatch(text.strip())
@@ -123,7 +133,9 @@ def parse_moment(text: str, order: DateOrder, *, zoned: bool = False) -> str:
     moment = f"{parse_date(day, order)} {parse_time(time or '00:00')}"
     if zone and not zoned:
         raise ValueError("a date and a time without a zone")
-    return moment + ("+00:00" if zone in ("Z", "UTC") else zone or "")
+    if not zone:
+        return moment
+    return moment + ("+00:00" if zone in ("Z", "UTC") else zone)
 
 
 def parse_bytes(text: str) -> bytes:
