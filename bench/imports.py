@@ -3,9 +3,10 @@
     ./dev bench imports
 
 Both read the same CSV file. The driver's side is what a person would write: `csv`, and batches of
-500 rows in one transaction, by `executemany` where that is a batch. The gate also checks each value, holds and digests
-all of them, judges, records, and counts what is added; undo is off. The two take turns on tables
-without rows, and the ratio is that of their medians, in one run for each database.
+500 rows in one transaction, by `executemany` where that is a batch. The gate also checks each
+value, holds and digests all of them, judges, records, and counts what is added; undo is off. The
+two take turns on tables without rows. The ratio is that of the median times, with the check of the
+file and without it, in one run for each database.
 """
 
 from __future__ import annotations
@@ -218,9 +219,12 @@ async def measure(name: str, database: Database, app: App, path: Path) -> float:
             checks.append(two)
             adds.append(three)
     whole = [one + two for one, two in zip(checks, adds, strict=True)]
-    ratio = median(whole) / median(alone)
+    ratio, added = median(whole) / median(alone), median(adds) / median(alone)
     print(f"{name:10}  driver {shown(alone)}   check {shown(checks)}   add {shown(adds)}")
-    print(f"{name:10}  {ROWS:,} lines: {ratio:.2f} times the driver's batches (at most {MOST:g})")
+    print(
+        f"{name:10}  {ROWS:,} lines: {ratio:.2f} times the driver's batches (at most {MOST:g}),"
+        f" {added:.2f} without the check"
+    )
     return ratio
 
 

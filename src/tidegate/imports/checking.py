@@ -11,13 +11,13 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 from tidegate.imports.model import LineError, Reading, Record, Records, Unreadable, Value
 from tidegate.imports.open_file import OpenFile
-from tidegate.imports.parsing import Parser, parser_of
+from tidegate.imports.parsing import Parser, parser_of, read_plain
 from tidegate.imports.row_parts import read_parts, write_encoded
 from tidegate.model.editing import EditColumn
 from tidegate.model.row_changes import MOST_FED
@@ -122,7 +122,7 @@ def check_rows(
         if count > MOST_FED:
             raise Unreadable(f"it has more than {MOST_FED:,} rows")
         columns = [
-            _converted(pair, parser, whole, errors)
+            _converted(pair, parser, reading, whole, errors)
             for pair, parser in zip(pairs, parsers, strict=True)
         ]
         if not errors.count:
@@ -147,14 +147,22 @@ def _fits(record: Record, width: int, errors: _Errors) -> bool:
 
 
 def _converted(
-    pair: Pair, parser: Parser | None, records: Sequence[Record], errors: _Errors
+    pair: Pair,
+    parser: Parser | None,
+    reading: Reading,
+    records: Sequence[Record],
+    errors: _Errors,
 ) -> list[Any]:
     """The values of one column."""
     place = pair.place
     values = [record.values[place] for record in records]
     if set(map(type, values)) == {str} and not any(map(_UNDECODED, records)):
+        texts = cast("list[str]", values)
+        plain = texts if parser is None else read_plain(texts, pair.column, reading)
+        if plain is not None:
+            return plain
         try:
-            return list(values) if parser is None else [parser(value) for value in values]  # type: ignore[arg-type]
+            return [parser(text) for text in texts] if parser else texts
         except ValueError:
             pass
     return [_one(pair, parser, record, errors) for record in records]

@@ -15,6 +15,12 @@ Parser = Callable[[str], Any]
 """The value of a text. Raises: ValueError, which says what is wanted."""
 _WHOLE = re.compile(r"[-+]?[0-9]+")
 _POINT = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
+_PLAIN = {
+    "integer": re.compile(r"-?[0-9]{1,18}(?:\n-?[0-9]{1,18})*"),
+    "decimal": re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:\n-?[0-9]+(?:\.[0-9]+)?)*"),
+}
+_PLAIN["float"] = _PLAIN["decimal"]
+"""Several numbers, one in each line."""
 _GROUPED = {
     ".": re.compile(r"[-+]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?"),
     ",": re.compile(r"[-+]?[0-9]{1,3}(?:\.[0-9]{3})+(?:,[0-9]*)?"),
@@ -144,6 +150,24 @@ def parse_bytes(text: str) -> bytes:
     if found is None:
         raise ValueError("bytes in hexadecimal, such as 00ff")
     return bytes.fromhex(found[1])
+
+
+def read_plain(values: list[str], column: EditColumn, reading: Reading) -> list[Any] | None:
+    """The values of some texts of one column, where all of them are numbers written plainly or
+    short texts; None where each has to be looked at."""
+    if column.editor == "text" and not column.labels:
+        fits = column.classes or column.length is None or max(map(len, values)) <= column.length
+        return values if fits else None
+    number = _PLAIN.get(column.editor)
+    if number is None or reading.decimal != ".":
+        return None
+    lines = "\n".join(values)
+    # A text with a line end of its own would be taken for two.
+    if lines.count("\n") != len(values) - 1 or not number.fullmatch(lines):
+        return None
+    if not column.classes or column.editor == "decimal":
+        return values
+    return list(map(int if column.editor == "integer" else float, values))
 
 
 def parser_of(column: EditColumn, reading: Reading) -> Parser | None:

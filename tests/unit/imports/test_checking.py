@@ -125,3 +125,26 @@ def test_the_digest_is_that_of_the_values_and_not_of_the_text() -> None:
     third = check("a,b\n1.50,x\n", column("decimal", "a"))[0].rows
     assert one is not None and other is not None and third is not None
     assert one.digest == other.digest != third.digest
+
+
+@pytest.mark.parametrize("editor", ["integer", "decimal", "float"])
+def test_numbers_are_read_alike_one_by_one_and_together(editor: Editor) -> None:
+    whole = ["5", "-7", "0012", "123456789012345678"]
+    others = {"integer": "+5", "decimal": "1,234.5", "float": "1e5"}
+    for classes in (True, False):
+        target = column(editor, classes=classes)
+        alone = [check(f"c\n{text}\n", target)[1][0][0] for text in whole]
+        for more in ((), (others[editor],)):
+            _, rows = check("c\n" + "".join([f'"{each}"\n' for each in (*whole, *more)]), target)
+            found = [row[0] for row in rows[: len(whole)]]
+            assert found == alone and list(map(type, found)) == list(map(type, alone))
+    found, _ = check('c\n"1\n2"\n', column(editor))
+    assert found.rows is None
+
+
+def test_a_long_value_that_is_no_number_is_told_at_once() -> None:
+    text = "1" * 120_000
+    for editor in ("integer", "decimal", "float"):
+        for reading in ({}, {"decimal": ",", "delimiter": ";"}):
+            found, _ = check(f"c\n{text}x\n", column(editor), **reading)
+            assert found.error_count == 1
