@@ -36,7 +36,12 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.dialects import find
 
-_UNDECIDABLE = (Code.TABLE_UNKNOWN, Code.SOURCE_UNREACHABLE, Code.CALL_CANCELLED, Code.LIMIT_TIME)
+_FAULTS = frozenset(
+    {Code.SOURCE_UNREACHABLE, Code.CALL_CANCELLED, Code.LIMIT_TIME}
+    | {Code.STATE_FAILED, Code.AUDIT_UNAVAILABLE, Code.INTERNAL}
+)
+"""What says nothing of the table: it ends the call, and is no reason."""
+_UNDECIDABLE = _FAULTS | {Code.TABLE_UNKNOWN}
 _EDITORS: dict[str, Editor] = {
     "boolean": "boolean", "integer": "integer", "decimal": "decimal", "float": "float",
     "text": "text", "bytes": "bytes", "date": "date", "time": "time", "time_tz": "time",
@@ -127,6 +132,8 @@ async def _decided(ctx: CallContext, shape: TableShape, verb: Verb) -> tuple[str
         await _check_masks(ctx, shape, _example(shape, verb))
         return "", ctx.verdict.kind == "ask"
     except TidegateError as refusal:
+        if refusal.code in _FAULTS:
+            raise
         return _sentence(refusal), False
     finally:
         ctx.judgement, ctx.verdict = judgement, verdict
@@ -180,6 +187,8 @@ async def _refusal_of(ctx: CallContext, shape: TableShape, edit: RowEdit) -> str
     try:
         await _check_masks(ctx, shape, edit)
     except TidegateError as refusal:
+        if refusal.code in _FAULTS:
+            raise
         return _sentence(refusal)
     return ""
 

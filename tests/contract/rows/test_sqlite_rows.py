@@ -8,7 +8,7 @@ import pytest
 
 from support.row_edits import Editor
 from support.undo_shops import Shop, SqliteShop, gate_of
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.model.row_changes import DEFAULT, ReadImages
 
 
@@ -189,6 +189,19 @@ async def test_masked_columns_are_neither_read_nor_written_nor_compared(shop: Sh
         described = {each.name: each for each in (await editor.describe()).columns}
         assert described["salary"].masked and described["salary"].reason
         assert not described["name"].reason
+
+
+async def test_a_fault_of_the_state_is_no_reason_against_edits(shop: Shop) -> None:
+    make_people(shop)
+    key = shop.directory / "state" / "mask.key"
+    async with gate_of(shop, **MASKS) as gate:
+        key.unlink(missing_ok=True)
+        key.mkdir()
+        with pytest.raises(TidegateError) as fault:
+            await Editor(gate, "people").describe()
+        assert fault.value.code is Code.STATE_FAILED
+        key.rmdir()
+        assert not (await Editor(gate, "people").describe()).reason
 
 
 async def test_an_edit_cannot_name_a_masked_column_by_its_own_shape(shop: Shop) -> None:

@@ -4,7 +4,7 @@ anything is written, and how those that differ are reported. Pure."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from msgspec import structs
 
@@ -21,6 +21,12 @@ from tidegate.model.row_changes import (
     ReadImages,
     RowEdit,
     TableShape,
+)
+
+EditT = TypeVar("EditT")
+_EXCHANGED = (
+    "If rows exchange a unique value with each other, give one of them a free value first, and"
+    " submit that by itself."
 )
 
 
@@ -104,6 +110,35 @@ def grouped(change: ChangeRows) -> list[EditGroup]:
                 group = groups[key] = EditGroup(*key, [])
             group.edits.append((place, edit))
     return list(groups.values())
+
+
+class EditTurns(Generic[EditT]):
+    """The order in which edits are tried one by one, of which some take a unique value that others
+    have yet to give up. Each that met a value that is taken comes again after the others."""
+
+    def __init__(self, edits: Sequence[EditT]) -> None:
+        self._left: list[EditT] = []
+        self._later = list(edits)
+        self._tried = 0
+        self._error: TidegateError | None = None
+
+    def next(self) -> EditT | None:
+        """The edit that is due; None if all are made. Raises: TidegateError, that of an edit, if
+        none of those that were left could be made."""
+        if not self._left:
+            if self._error is not None and len(self._later) == self._tried:
+                raise self._error
+            # From the other end each time: rows may move up by one, or down.
+            self._left, self._later = self._later, []
+            self._tried = len(self._left)
+        return self._left.pop() if self._left else None
+
+    def put_off(self, edit: EditT, error: TidegateError) -> None:
+        """A value that the edit writes is another row's still."""
+        self._later.append(edit)
+        self._error = error
+        if len(self._later) > 1:
+            error.hint = _EXCHANGED
 
 
 def part_of(change: ChangeRows, rows: Sequence[Sequence[Any]]) -> ChangeRows:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import structs
@@ -57,6 +58,7 @@ from tidegate.engines.postgres.undo_tables import (
     table_of,
     unnest,
 )
+from tidegate.engines.postgres.unique_values import make_edits
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import (
     ChangeImage,
@@ -64,6 +66,7 @@ from tidegate.model.changes import (
     Comparison,
     Reversibility,
     Row,
+    RowImage,
     TableImage,
 )
 from tidegate.model.decisions import Permit
@@ -375,7 +378,11 @@ async def _restore(session: PostgresSession, image: ChangeImage) -> None:
             await send_queries(session, (b"SAVEPOINT restoring", None))
         try:
             for part, place in order:
-                if part in queries[place]:
+                if part == "changes":
+                    await _change_back(
+                        session, tables[place], parts_of(image.tables[place]).changes
+                    )
+                elif part in queries[place]:
                     await send_queries(session, queries[place][part])
         except TidegateError as error:
             constraint = str(error.details.get("sqlstate", "")).startswith(_CONSTRAINT)
@@ -388,7 +395,7 @@ async def _restore(session: PostgresSession, image: ChangeImage) -> None:
 
 
 def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, tuple[bytes, Params]]:
-    """The queries that make the rows of a table what they were."""
+    """The queries that bring rows of a table back, or delete those that were added."""
     parts = parts_of(kept)
     name = place_of(table)
     queries: dict[PartName, tuple[bytes, Params]] = {}
@@ -397,22 +404,6 @@ def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, tuple[bytes
         source, params = unnest(table, table.key_places, keys)
         text = f"DELETE FROM {name} AS t USING {source} WHERE {key_join_condition(table)}"
         queries["goes"] = text.encode(), params
-    changed = [
-        place
-        for place in changed_places(parts.changes, len(table.columns))
-        if table.names[place] not in table.identities
-    ]
-    if changed:
-        places = [*table.key_places, *changed]
-        rows = [[(row.before or ())[place] for place in places] for row in parts.changes]
-        source, params = unnest(table, places, rows)
-        first = len(table.key)
-        sets = ", ".join(
-            f"{_quote(table.names[place])} = v.c{first + at}::{table.columns[place].type}"
-            for at, place in enumerate(changed)
-        )
-        text = f"UPDATE {name} AS t SET {sets} FROM {source} WHERE {key_join_condition(table)}"
-        queries["changes"] = text.encode(), params
     if parts.returns:
         rows = [list(row.before or ()) for row in parts.returns]
         source, params = unnest(table, list(range(len(table.columns))), rows)
@@ -423,6 +414,32 @@ def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, tuple[bytes
         text = f"INSERT INTO {name} ({names}) OVERRIDING SYSTEM VALUE SELECT {values} FROM {source}"
         queries["returns"] = text.encode(), params
     return queries
+
+
+async def _change_back(
+    session: PostgresSession, table: UndoTable, changes: Sequence[RowImage]
+) -> None:
+    """Make rows what they were. Raises: TidegateError."""
+    changed = [
+        place
+        for place in changed_places(changes, len(table.columns))
+        if table.names[place] not in table.identities
+    ]
+    places, first = [*table.key_places, *changed], len(table.key)
+    sets = ", ".join(
+        f"{_quote(table.names[place])} = v.c{first + at}::{table.columns[place].type}"
+        for at, place in enumerate(changed)
+    )
+
+    async def change(*some: RowImage) -> None:
+        rows = [[(row.before or ())[place] for place in places] for row in some]
+        source, params = unnest(table, places, rows)
+        condition = key_join_condition(table)
+        text = f"UPDATE {place_of(table)} AS t SET {sets} FROM {source} WHERE {condition}"
+        await send_queries(session, (text.encode(), params))
+
+    if changed:
+        await make_edits(session, changes, partial(change, *changes), change)
 
 
 async def _read_current_rows(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from tidegate.engines.common.edited_images import (
@@ -48,6 +49,7 @@ from tidegate.engines.postgres.undo_tables import (
     place_of,
     table_of,
 )
+from tidegate.engines.postgres.unique_values import make_edits
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import Row
 from tidegate.model.decisions import Permit
@@ -164,11 +166,9 @@ async def _change(
     if table.undo.triggers:  # what they run is planned as elsewhere
         await send_queries(session, *[(text, None) for text in _BY_COST])
     written = WrittenRows(table, change)
-    groups = grouped(change)
-    for group in groups:
-        # A deferred trigger may change the rows.
-        last = [] if counter is not None or group is not groups[-1] else [(AT_ONCE, None)]
-        await written.make(session, group, last)
+    # A deferred trigger may change the rows.
+    last = [] if counter is not None else [(AT_ONCE, None)]
+    await _write(session, written, grouped(change), last)
     affected = len(change.edits)
     if counter is not None:
         affected = await counter.end(session, affected, deferred=True)
@@ -183,6 +183,29 @@ async def _change(
         lost = objection_to_lost(len(written.keys), len(after))
         await end_image(keeper, image, objection or lost)
     return ChangedRows(tuple(rows), affected, remarks=remarks_on(table.undo.triggers))
+
+
+async def _write(
+    session: PostgresSession,
+    written: WrittenRows,
+    groups: Sequence[EditGroup],
+    last: Sequence[tuple[bytes, Params]],
+) -> None:
+    """Make the edits, and do what comes `last`. Raises: TidegateError."""
+    updates = [group for group in groups if group.verb == "update"]
+    first = groups.index(updates[0]) if updates else len(groups)
+
+    async def make(some: Sequence[EditGroup]) -> None:
+        for group in some:
+            await written.make(session, group)
+
+    await make(groups[:first])
+    alone = [group._replace(edits=[each]) for group in updates for each in group.edits]
+    if updates:
+        await make_edits(session, alone, partial(make, updates), partial(written.make, session))
+    await make(groups[first + len(updates) :])
+    if last:
+        await send_queries(session, *last)
 
 
 async def _check_locked(session: PostgresSession, table: Table, missing: Mapping[int, Row]) -> None:
@@ -316,15 +339,10 @@ class WrittenRows:
         self.keys: dict[int, Row] = {}
         self.rows: dict[int, FoundRow] = {}
 
-    async def make(
-        self,
-        session: PostgresSession,
-        group: EditGroup,
-        last: Sequence[tuple[bytes, Params]],
-    ) -> None:
-        """Make the edits of a group, and do what comes `last`. Raises: TidegateError."""
+    async def make(self, session: PostgresSession, group: EditGroup) -> None:
+        """Make the edits of a group. Raises: TidegateError."""
         text, params = _statement(self._table, self._change, group)
-        done, *_ = await send_queries(session, (text.encode(), params), *last)
+        (done,) = await send_queries(session, (text.encode(), params))
         rows = rows_of(done)
         if len(rows) != len(group.edits):
             raise not_written(self._change.table)

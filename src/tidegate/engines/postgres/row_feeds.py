@@ -108,7 +108,7 @@ async def _add(
             part = part_of(change, rows)
             made = WrittenRows(table, part)
             for group in grouped(part):
-                await made.make(session, group, [])
+                await made.make(session, group)
             keys |= {done + place: key for place, key in made.keys.items()}
             kept |= {done + place: row for place, row in made.rows.items()}
         done += len(rows)

@@ -11,11 +11,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import apsw
+
 from tidegate.engines.common.row_edits import (
+    EditTurns,
     change_of,
     check_rows,
     check_shape,
-    in_order,
     keys_in_order,
     narrowed,
     new_keys,
@@ -28,6 +30,7 @@ from tidegate.engines.common.row_statements import forms_of
 from tidegate.engines.sqlite.apsw_types import ApswConnection
 from tidegate.engines.sqlite.changes import ChangeCapture, reversibility
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
+from tidegate.engines.sqlite.errors import translate
 from tidegate.engines.sqlite.inspect import Mode
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ImageColumn, Row
@@ -46,6 +49,15 @@ from tidegate.sql.dialects import find
 
 _quote = find("sqlite").quote
 _SHAPE = "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?1 COLLATE NOCASE"
+
+
+_TAKEN = frozenset(
+    {
+        apsw.SQLITE_CONSTRAINT_UNIQUE,
+        apsw.SQLITE_CONSTRAINT_PRIMARYKEY,
+        apsw.SQLITE_CONSTRAINT_ROWID,
+    }
+)
 
 
 class Table(NamedTuple):
@@ -94,11 +106,9 @@ def change_rows(
                 capture = ChangeCapture(session, permit.keeper, undo_objection(session, change))
             before = connection.total_changes()
             with session.mode(Mode.WRITE):
-                keys = [_edit(connection, table, change, edit) for edit in _ordered(change)]
+                by_edit = _make(connection, table, change)
             affected = connection.total_changes() - before
             check_count(permit, affected, followers=True)
-            places = [place for place, _ in in_order(change)]
-            by_edit = dict(zip(places, keys, strict=True))
             with session.mode(Mode.OWN):
                 rows = [
                     None if key is None else _read(connection, change.shape, key)
@@ -117,8 +127,20 @@ def change_rows(
                     connection.execute("ROLLBACK", can_cache=False)
 
 
-def _ordered(change: ChangeRows) -> Iterator[RowEdit]:
-    return (edit for _, edit in in_order(change))
+def _make(connection: ApswConnection, table: Table, change: ChangeRows) -> dict[int, Row | None]:
+    """Make all edits; the keys of their rows, by place. Raises: TidegateError, apsw.Error."""
+    keys: dict[int, Row | None] = {}
+    for edits in change.by_verb.values():
+        turns = EditTurns(edits[::-1])
+        while (due := turns.next()) is not None:
+            place, edit = due
+            try:
+                keys[place] = _edit(connection, table, change, edit)
+            except apsw.ConstraintError as error:
+                if edit.verb != "update" or error.extendedresult not in _TAKEN:
+                    raise
+                turns.put_off(due, translate(error))
+    return keys
 
 
 def find_table(connection: ApswConnection, name: str, *, keyless: bool = False) -> Table:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from tidegate.engines.common.block_rows import BlockRows
+from tidegate.engines.common.row_edits import EditTurns
 from tidegate.engines.common.row_images import RowComparison, is_same_row
 from tidegate.engines.common.undo_rows import (
     FoundTable,
@@ -71,6 +72,8 @@ _ISOLATION = b"SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ"
 
 
 _CONSTRAINT = "23000"
+_TAKEN = frozenset({1062, 1586})
+"""A unique value that another row has."""
 
 
 async def reversibility(
@@ -323,10 +326,8 @@ async def _restore(session: MysqlSession, image: ChangeImage) -> None:
         if at < len(orders):
             await session.query_internal(b"SAVEPOINT restoring")
         try:
-            for some in portions([text for part, place in order for text in texts[place][part]]):
-                session.line.query(*[text.encode() for text in some])
-                for _ in some:
-                    await session.line.done()
+            for part, place in order:
+                await send_texts(session, texts[place][part], in_turn=part == "changes")
         except ServerError as error:
             if at == len(orders) or error.details.get("sqlstate") != _CONSTRAINT:
                 raise
@@ -334,6 +335,35 @@ async def _restore(session: MysqlSession, image: ChangeImage) -> None:
             await session.query_internal(b"ROLLBACK TO SAVEPOINT restoring")
         else:
             return
+
+
+async def send_texts(session: MysqlSession, texts: Sequence[str], *, in_turn: bool) -> None:
+    """Run statements, many at a time; `in_turn` those whose unique values are other rows' still
+    come again after the others. Raises: ServerError, TidegateError."""
+    saves = in_turn and len(texts) > 1
+    if saves:
+        await session.query_internal(b"SAVEPOINT edits")
+    try:
+        for some in portions(texts):
+            session.line.query(*[text.encode() for text in some])
+            for _ in some:
+                await session.line.done()
+        return
+    except ServerError as error:
+        if not saves or error.number not in _TAKEN:
+            raise
+    await session.line.settle()
+    await session.query_internal(b"ROLLBACK TO SAVEPOINT edits")
+    turns = EditTurns(texts)
+    while (text := turns.next()) is not None:
+        session.line.query(text.encode())
+        try:
+            await session.line.done()
+        except ServerError as error:
+            if error.number not in _TAKEN:
+                raise
+            await session.line.settle()
+            turns.put_off(text, error)
 
 
 def _restoring(table: UndoTable, kept: TableImage) -> dict[PartName, list[str]]:

@@ -50,7 +50,7 @@ from tidegate.model.row_changes import (
     TableShape,
 )
 from tidegate.products.mysql.engine.catalog import sees_triggers
-from tidegate.products.mysql.engine.changes import begin, by_keys
+from tidegate.products.mysql.engine.changes import begin, by_keys, send_texts
 from tidegate.products.mysql.engine.connection import COMMIT, ROLLBACK, MysqlSession
 from tidegate.products.mysql.engine.packets import Rows
 from tidegate.products.mysql.engine.row_counts import RowCounter
@@ -272,8 +272,22 @@ def _shown(value: Any, labels: tuple[str, ...] | None, *, is_set: bool) -> Any:
 async def write_edits(session: MysqlSession, table: Table, change: ChangeRows) -> dict[int, Row]:
     """Make the edits; the keys of the rows that were added, by the places of their edits. Raises:
     ServerError, TidegateError."""
+    edits = in_order(change)
+    updates = [each for each in edits if each[1].verb == "update"]
+    if len(updates) < 2:
+        return await _write(session, table, change, edits)
+    at = edits.index(updates[0])
+    await _write(session, table, change, edits[:at])
+    await send_texts(session, [_changing(table, change, edit) for _, edit in updates], in_turn=True)
+    return await _write(session, table, change, edits[at + len(updates) :])
+
+
+async def _write(
+    session: MysqlSession, table: Table, change: ChangeRows, edits: Sequence[tuple[int, RowEdit]]
+) -> dict[int, Row]:
+    """Make edits in their order; the keys of the rows that were added."""
     keys: dict[int, Row] = {}
-    for some in portions(in_order(change)):
+    for some in portions(edits):
         adds = [(place, edit) for place, edit in some if edit.before is None]
         rest = [_changing(table, change, edit) for _, edit in some if edit.before is not None]
         if rest:
