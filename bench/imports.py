@@ -206,7 +206,7 @@ async def measure(name: str, database: Database, app: App, path: Path) -> float:
     checks: list[float] = []
     adds: list[float] = []
     for turn in range(TIMES + 1):
-        with suppress(TidegateError):  # it was not connected; the file is to be made anew
+        with suppress(TidegateError):  # it was not connected; one program at a time
             await ask(app, Disconnect())
         database.empty()
         began = time.perf_counter()

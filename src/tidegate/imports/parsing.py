@@ -154,7 +154,7 @@ def parse_bytes(text: str) -> bytes:
 
 def read_plain(values: list[str], column: EditColumn, reading: Reading) -> list[Any] | None:
     """The values of some texts of one column, where all of them are numbers written plainly or
-    short texts; None where each has to be looked at."""
+    short texts; None where each has to be read by itself."""
     if column.editor == "text" and not column.labels:
         fits = column.classes or column.length is None or max(map(len, values)) <= column.length
         return values if fits else None

@@ -30,7 +30,7 @@ from tidegate.engines.common.row_statements import forms_of
 from tidegate.engines.sqlite.apsw_types import ApswConnection
 from tidegate.engines.sqlite.changes import ChangeCapture, reversibility
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
-from tidegate.engines.sqlite.errors import translate
+from tidegate.engines.sqlite.errors import failure_of, translate
 from tidegate.engines.sqlite.inspect import Mode
 from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ImageColumn, Row
@@ -137,7 +137,7 @@ def _make(connection: ApswConnection, table: Table, change: ChangeRows) -> dict[
             try:
                 keys[place] = _edit(connection, table, change, edit)
             except apsw.ConstraintError as error:
-                if edit.verb != "update" or error.extendedresult not in _TAKEN:
+                if edit.verb != "update" or failure_of(error).extended not in _TAKEN:
                     raise
                 turns.put_off(due, translate(error))
     return keys
