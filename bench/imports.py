@@ -38,6 +38,7 @@ from tidegate.errors import TidegateError  # noqa: E402
 from tidegate.imports.checking import HeldRows, Pair, check_rows  # noqa: E402
 from tidegate.imports.delimited import DelimitedRecords  # noqa: E402
 from tidegate.imports.model import Reading  # noqa: E402
+from tidegate.imports.open_file import OpenFile  # noqa: E402
 from tidegate.model.actors import Actor, Scope  # noqa: E402
 from tidegate.model.editing import Editability  # noqa: E402
 from tidegate.model.requests import Call, Disconnect, Request  # noqa: E402
@@ -181,14 +182,15 @@ async def imported(app: App, schema: str, path: Path) -> tuple[float, float]:
     described: Editability = await ask(app, about)
     assert described.shape is not None, described.reason
     shape = described.shape
-    with tempfile.TemporaryFile(buffering=0) as held_file, path.open("rb") as file:
+    with path.open("rb") as file:
+        held_file = OpenFile(tempfile.TemporaryFile())
         began = time.perf_counter()
         pairs = [
             Pair(at, column.name, column, shape.names.index(column.name))
             for at, column in enumerate(described.columns)
         ]
         held = HeldRows(held_file, path.name, "0" * 64, pairs)
-        records = DelimitedRecords(file.fileno(), _READING)
+        records = DelimitedRecords(file, _READING)
         found = check_rows(records, _READING, pairs, held, lambda count: None)
         assert found.rows is not None, found.errors[:1]
         checked = time.perf_counter()

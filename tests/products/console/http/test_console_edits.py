@@ -394,6 +394,7 @@ def test_an_approved_change_is_made_once_a_person_has_said_yes(tmp_path: Path) -
             )
             assert answer(ada.get(f"data/tabs/{tab}/edits"))["result"] is None
 
+
 def test_a_mask_that_is_set_later_hides_what_was_staged_and_stored_before(place: Desk) -> None:
     ada = place.visitor("ada")
     ask(place, "INSERT INTO customers VALUES (7, 'Grace', 'g@example.org', 'hidden soon')")
