@@ -182,8 +182,8 @@ async def imported(app: App, schema: str, path: Path) -> tuple[float, float]:
     described: Editability = await ask(app, about)
     assert described.shape is not None, described.reason
     shape = described.shape
-    with path.open("rb") as file:
-        held_file = OpenFile(tempfile.TemporaryFile())
+    with path.open("rb") as file, tempfile.TemporaryFile() as room:
+        held_file = OpenFile(room)
         began = time.perf_counter()
         pairs = [
             Pair(at, column.name, column, shape.names.index(column.name))
