@@ -65,7 +65,7 @@ def test_a_file_becomes_a_new_table_and_one_with_faults_is_not_added(
     expect(preview.locator("tbody tr").first).to_contain_text("NULL")
     # The guess is changed, and the file is read again.
     key_to(page, "Dates")
-    page.keyboard.type("12/31")
+    page.keyboard.press("ArrowDown")
     expect(dialog.get_by_label("Dates", exact=True)).to_have_value("mdy")
     assert violations(page) == []
     key_to(page, "Table")
