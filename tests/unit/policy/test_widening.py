@@ -22,6 +22,7 @@ STRICTEST_FIRST = {
     "unqualified": ("deny", "confirm", "allow"),
     "destructive_scope": ("fullAccess", "readWrite"),
     "undo": ("require", "keep", "off"),
+    "costly_plans": ("deny", "ask"),
 }
 STEPS = [
     (name, words[before], words[after])
@@ -72,6 +73,10 @@ ROWS, LESS = RowFilter("a", "x = 1"), RowFilter("a", "x < 9")
         ({"max_rows_changed": 5}, {"max_rows_changed": 5}, ()),
         ({"max_rows_changed": 6}, {"max_rows_changed": 5}, ()),
         ({"max_rows_changed": None}, {"max_rows_changed": 5}, ()),
+        ({"max_plan_cost": 5}, {"max_plan_cost": 6}, ("max_plan_cost",)),
+        ({"max_plan_cost": 5}, {}, ("max_plan_cost",)),
+        ({"max_plan_rows": 5}, {}, ("max_plan_rows",)),
+        ({"max_plan_rows": 6}, {"max_plan_rows": 5}, ()),
         ({}, {"name": "other"}, ()),
         ({"color": "red", "group": "live"}, {"color": "auto", "group": ""}, ()),
         (
@@ -97,6 +102,8 @@ def test_each_setting_of_a_source_either_grants_something_or_says_only_what_it_i
         "masks": (),
         "filters": (),
         "max_rows_changed": None,
+        "max_plan_cost": None,
+        "max_plan_rows": None,
         "functions": ("app.f",),
     }
     strict: dict[str, Any] = {
@@ -104,6 +111,8 @@ def test_each_setting_of_a_source_either_grants_something_or_says_only_what_it_i
         "masks": (MASK,),
         "filters": (ROWS,),
         "max_rows_changed": 1,
+        "max_plan_cost": 1,
+        "max_plan_rows": 1,
     }
     assert set(change(strict, other)) == set(other)
     describing = {"color", "group"}  # what people see
