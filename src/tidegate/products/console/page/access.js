@@ -44,11 +44,16 @@ const shown = () => VIEWS.find(([id]) => id === route.value.id)?.[0] ?? "";
 function rightsView() {
   const access = signal(/** @type {Access | null} */ (null));
   const error = signal("");
+  let begun = 0;
   const load = async () => {
+    const nth = (begun += 1);
+    const known = pairings.peek();
     try {
       const found = /** @type {Access} */ (await get("access"));
+      if (nth !== begun) return;  // a later one shows what came since
       access.value = found;
-      pairings.value = found.pairings;
+      // What an event has told meanwhile is not older than this.
+      if (pairings.peek() === known) pairings.value = found.pairings;
       error.value = "";
     } catch (caught) {
       error.value = errorText(caught);
