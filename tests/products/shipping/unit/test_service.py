@@ -68,6 +68,22 @@ class Gate:
         return None
 
 
+def wait_until_caught_up(made: Gate, receiver: Any) -> None:
+    """A destination that was never told all of the record withholds no call."""
+    wait_until(lambda: set(receiver.ids) >= set(made.ids), "every line came")
+    wait_until(lambda: not any(each.value for each in made.service.figures()), "and is known")
+
+
+def wait_until_withheld(made: Gate, *answers: Code | None) -> None:
+    """Ask, with one of these answers, until the limit is reached."""
+
+    def is_withheld() -> bool:
+        assert made.ask(SELECT) in (*answers, Code.AUDIT_UNAVAILABLE)
+        return bool(made.app.audit.withheld)
+
+    wait_until(is_withheld, "calls are withheld")
+
+
 @contextmanager
 def gate(directory: Path, mode: Any = "strict", **ship: Any) -> Generator[Gate]:
     made = Gate(directory, mode, **ship)
@@ -162,24 +178,26 @@ def test_at_the_limit_the_failure_mode_decides_and_every_call_is_on_record(
     read: Code | None,
     change: Code | None,
 ) -> None:
-    with otlp_receiver() as receiver:
+    with (
+        otlp_receiver() as receiver,
+        gate(tmp_path, mode, to=to(receiver), max_lag_bytes=4_000) as made,
+    ):
+        assert made.ask(INSERT) is None
+        wait_until_caught_up(made, receiver)
         receiver.before = refuse
-        with gate(tmp_path, mode, to=to(receiver), max_lag_bytes=4_000) as made:
-            assert made.ask(INSERT) is None
-            while not made.app.audit.withheld:
-                assert made.ask(SELECT) in (None, read)
-            lines = len(made.ids)
-            assert made.ask(SELECT) is read
-            assert made.ask(INSERT) is change
-            assert len(made.ids) > lines
-            failing = "audit" in made.app.readiness.failures()
-            assert failing is (mode != "best_effort")
-            assert "ship.max_lag_bytes" in made.app.degraded()["shipping"]
-            receiver.before = lambda handler, size: True
-            wait_until(lambda: not made.app.audit.withheld, "it has caught up")
-            assert made.ask(INSERT) is None
-            assert made.app.readiness.failures() == {}
-            wait_until(lambda: set(receiver.ids) >= set(made.ids), "every line came")
+        wait_until_withheld(made, None, read)
+        lines = len(made.ids)
+        assert made.ask(SELECT) is read
+        assert made.ask(INSERT) is change
+        assert len(made.ids) > lines
+        failing = "audit" in made.app.readiness.failures()
+        assert failing is (mode != "best_effort")
+        assert "ship.max_lag_bytes" in made.app.degraded()["shipping"]
+        receiver.before = lambda handler, size: True
+        wait_until(lambda: not made.app.audit.withheld, "it has caught up")
+        assert made.ask(INSERT) is None
+        assert made.app.readiness.failures() == {}
+        wait_until(lambda: set(receiver.ids) >= set(made.ids), "every line came")
 
 
 def test_a_new_destination_stops_no_call_before_it_has_caught_up_once(tmp_path: Path) -> None:
@@ -196,18 +214,18 @@ def test_a_new_destination_stops_no_call_before_it_has_caught_up_once(tmp_path: 
             receiver.before = lambda handler, size: True
             wait_until(lambda: not any(each.value for each in made.service.figures()), "caught up")
             receiver.before = refuse
-            while not made.app.audit.withheld:
-                made.ask(SELECT)
+            wait_until_withheld(made, None)
             assert made.ask(INSERT) is Code.AUDIT_UNAVAILABLE
 
 
 def test_a_process_that_does_not_ship_withholds_calls_by_the_same_rule(tmp_path: Path) -> None:
     with otlp_receiver() as receiver:
-        receiver.before = refuse
         ship = {"to": to(receiver), "max_lag_bytes": 2_000}
         with gate(tmp_path, **ship) as first, gate(tmp_path, **ship) as second:
-            while not first.app.audit.withheld:
-                first.ask(SELECT)
+            assert first.ask(SELECT) is None
+            wait_until_caught_up(first, receiver)
+            receiver.before = refuse
+            wait_until_withheld(first, None)
             wait_until(lambda: second.app.audit.withheld, "the other sees it")
             assert second.ask(SELECT) is Code.AUDIT_UNAVAILABLE
 

@@ -52,7 +52,7 @@ function rightsView() {
       const found = /** @type {Access} */ (await get("access"));
       if (nth !== begun) return;  // a later one shows what came since
       access.value = found;
-      // What an event has told meanwhile is not older than this.
+      // What an event has said meanwhile is not older than this.
       if (pairings.peek() === known) pairings.value = found.pairings;
       error.value = "";
     } catch (caught) {
