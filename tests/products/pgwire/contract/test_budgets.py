@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 
 import psycopg
 import pytest
 from msgspec import structs
 
+from support.eventually import wait_until
 from support.wire_server import WireServer, wire_server
 from tidegate.model.budgets import Budget
+from tidegate.store.api import MAX_AGE_S
 from tidegate.store.sqlite.state import SqliteState
 
 NUMBERS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT {}) SELECT i FROM n"
@@ -34,6 +37,8 @@ class Wallet:
         for was in self.state.budgets.list():
             assert self.state.budgets.remove(was)
         assert self.state.budgets.add(structs.replace(budget, id=f"b{budget.amount}"))
+        changed = monotonic()
+        wait_until(lambda: monotonic() - changed > MAX_AGE_S, "every process has seen it")
 
 
 def test_a_result_that_reaches_its_budget_fails_however_it_is_read(server: WireServer) -> None:
