@@ -52,6 +52,7 @@ export function queryTab(tab) {
 class QueryTab {
   #tab;
   #id;
+  #known = NONE;
   #values;
   #plan = signal(/** @type {{ plan: Plan | null, error: string, statement: string } | null} */ (null));
   #trouble = signal("");
@@ -128,7 +129,15 @@ class QueryTab {
     return { source, database, schema };
   }
 
+  /** The same object while the parameters are the same: their form stays, and who types in it. */
   #parameters() {
+    const found = this.#parametersInSight();
+    const { ordered, names } = this.#known;
+    const isSame = found.ordered === ordered && found.names.join("\n") === names.join("\n");
+    return isSame ? this.#known : (this.#known = found);
+  }
+
+  #parametersInSight() {
     const { editor, judging } = this;
     const text = editor.text.value;
     const found = judging.statement.value;
