@@ -87,6 +87,15 @@ VERBS: dict[str, Verb] = {
     "token edit": Verb("keeps", ("token", "edit", "agent", "--scope", "readOnly")),
     "token list": Verb("keeps", ("token", "list")),
     "token revoke": Verb("keeps", ("token", "revoke", "agent")),
+    "budget list": Verb("keeps", ("budget", "list")),
+    "budget set": Verb("keeps", ("budget", "set", "5", "calls/day", "--token", "agent")),
+    "budget remove": Verb("keeps", ("budget", "remove", "calls/day", "--token", "agent"), 2),
+    "state backup": Verb(
+        "keeps", ("state", "backup", "{directory}/b", "--passphrase-file", "/dev/null"), 2
+    ),
+    "state restore": Verb(
+        "keeps", ("state", "restore", "{directory}/none", "--passphrase-file", "/dev/null"), 2
+    ),
     "approvals list": Verb("keeps", ("approvals", "list")),
     "approvals show": Verb("keeps", ("approvals", "show", "{question}")),
     "approvals allow": Verb("keeps", ("approvals", "allow", "{question}")),

@@ -20,7 +20,7 @@ OTHERS = {
     "cli/commands/pair.py": "our own server",
     "cli/demo_mcp_client.py": "our own server",
     "products/jdbc/maven/driver_cache.py": "the environment's proxies, no request",
-    "products/vault/server.py": "hvac's requests: the address of the settings, no proxy, no redirect",
+    "products/vault/server.py": "the requests of hvac: to the address of the settings, no proxy",
 }
 
 
