@@ -1,6 +1,6 @@
 /**
- * Draws a chart (`chart.py`) in SVG, with keys, a table and files. It imports nothing and writes no style:
- * the console loads it as it is, and the page of an MCP App holds its text. Times are those of UTC.
+ * Draws a chart (`chart.py`) in SVG. It imports nothing and writes no style: the page of an MCP App
+ * holds its text. Times are UTC.
  */
 
 /** @typedef {{ title: string, kind: "number" | "time" | "band", log?: boolean, unit?: string,
@@ -9,7 +9,7 @@
 /** @typedef {{ mark: "bar" | "line" | "area" | "point" | "rect", x: ChartAxis, y: ChartAxis,
  *   color?: ChartAxis | null, columns: string[], marks: MarkPlace[], rows: (string | null)[][],
  *   row_count: number, value_axis?: "x" | "y" | null, stack?: string | null, notes?: string[] }} ChartData */
-/** Where a mark was drawn, by its middle. @typedef {{ x: number, y: number, w: number, h: number }} Spot */
+/** A mark by its middle. @typedef {{ x: number, y: number, w: number, h: number }} Spot */
 /** @typedef {{ at: (value: number) => number, step: number, ticks: [number, string][], low: number }} Scale */
 /** @typedef {{ width: number, dark: boolean }} Look */
 /** @typedef {{ label: string, name: string, say?: (text: string) => void, saves?: boolean }} FigureOptions
@@ -58,7 +58,7 @@ export function element(tag, attributes = {}, ...children) {
 /** @param {number} value */
 const short = (value) => String(Math.round(value * 10) / 10);
 
-/** Text of a database with its hidden characters named: none of them may reorder what is beside it. @param {string} text */
+/** A text with its hidden characters named: none may reorder others. @param {string} text */
 export const visible = (text) => text.replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g,
   (each) => `‹U+${each.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}›`);
 
@@ -124,7 +124,7 @@ function timeTicks(low, high, most, unit) {
   return found;
 }
 
-/** The least and the greatest place on an axis. @param {ChartData} chart @param {0 | 2} place */
+/** The least and greatest place. @param {ChartData} chart @param {0 | 2} place */
 function extent(chart, place) {
   let [low, high] = [Infinity, -Infinity];
   for (const mark of chart.marks) {
@@ -313,6 +313,8 @@ function drawMarks(chart, x, y, into, colorOf) {
   const along = upward ? chart.x : chart.y;
   const scale = upward ? x : y;
   const values = upward ? y : x;
+  /** @type {Record<string, string[]>} */
+  const dots = {};
   const spots = chart.marks.map((mark) => {
     const [x0, x1, y0, y1, color] = mark;
     const fill = colorOf(color);
@@ -336,7 +338,7 @@ function drawMarks(chart, x, y, into, colorOf) {
       (axis.kind !== "band" && axis.unit && b !== null && chart.mark === "point" ? on.at(((a ?? 0) + b) / 2) : on.at(a ?? 0));
     if (chart.mark === "point") {
       const [cx, cy] = [middle(chart.x, x, x0, x1), middle(chart.y, y, y0, y1)];
-      into.append(shape("circle", { cx: short(cx), cy: short(cy), r: 3, fill, "fill-opacity": 0.75 }));
+      (dots[fill] ??= []).push(`M${short(cx)} ${short(cy)}h0`);
       return { x: cx, y: cy, w: 6, h: 6 };
     }
     const top = end !== null && chart.stack ? end : begin;
@@ -347,6 +349,7 @@ function drawMarks(chart, x, y, into, colorOf) {
     const depth = point.top ?? values.at(base);
     return upward ? { x: point.at, y: depth, w: 6, h: 6 } : { x: depth, y: point.at, w: 6, h: 6 };
   });
+  for (const [stroke, d] of Object.entries(dots)) while (d.length) into.append(shape("path", { d: d.splice(0, 50).join(""), fill: "none", stroke, "stroke-width": 6, "stroke-opacity": 0.75, "stroke-linecap": "round" }));
   for (const [color, points] of paths) drawPath(chart, points, color, colorOf(color), upward, into);
   return spots;
 }
