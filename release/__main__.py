@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shutil
 import sys
@@ -11,10 +10,10 @@ from pathlib import Path
 
 from release import Refusal
 from release.building import build_all, read_commit, run
+from release.command import ROOT, run_command
 from release.contents import check_packages, check_texts
 from release.versions import read_version
 
-ROOT = Path(__file__).parents[1]
 UMASKS = {"one": 0o022, "another": 0o077}
 """By folder. The names differ in length: a path that got into a file would change it."""
 CHECKSUMS = "SHA256SUMS"
@@ -22,19 +21,11 @@ CHECKSUMS = "SHA256SUMS"
 
 def main() -> int:
     """Build into the folder that is named, `dist` if none is; returns an exit status."""
-    parser = argparse.ArgumentParser(prog="./dev release", description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "dist")
-    arguments = parser.parse_args()
-    if run(["git", "status", "--porcelain"], ROOT, 0o022):
-        print("release: what is not committed is left out", file=sys.stderr)
-    try:
-        files = release(ROOT, arguments.folder)
-    except Refusal as refusal:
-        print(f"release: {refusal}", file=sys.stderr)
-        return 1
-    for file in files:
-        print(f"{file.stat().st_size:>10,}  {file}")
-    return 0
+    return run_command("release", __doc__, "dist", _release_here)
+
+
+def _release_here(folder: Path) -> list[str]:
+    return [f"{file.stat().st_size:>10,}  {file}" for file in release(ROOT, folder)]
 
 
 def release(repository: Path, folder: Path) -> list[Path]:

@@ -24,12 +24,10 @@ def read_commit(repository: Path) -> Commit:
 def build_all(repository: Path, commit: Commit, base: Path, umask: int) -> Path:
     """Build below `base`, whose `tree` has the commit's files then; returns the folder of the
     results. Raises: Refusal."""
-    tree, source, results = base / "tree", base / "source", base / "results"
-    for folder in (tree, source, results):
-        folder.mkdir(parents=True)
-    archive = base / "commit.tar"
-    run(["git", "archive", "--output", str(archive), commit.name], repository, umask)
-    unpack(archive, tree, umask)
+    tree = check_out(repository, commit, base, umask)
+    source, results = base / "source", base / "results"
+    for folder in (source, results):
+        folder.mkdir()
     check_versions(tree)
     build(tree, "sdist", results, commit, umask)
     (packed,) = results.glob("*.tar.gz")
@@ -41,6 +39,15 @@ def build_all(repository: Path, commit: Commit, base: Path, umask: int) -> Path:
     write_bundle(channels, results, commit)
     write_plugin(channels, results, commit)
     return results
+
+
+def check_out(repository: Path, commit: Commit, base: Path, umask: int) -> Path:
+    """The folder `tree` below `base`, with the commit's files alone. Raises: Refusal."""
+    tree, archive = base / "tree", base / "commit.tar"
+    tree.mkdir(parents=True)
+    run(["git", "archive", "--output", str(archive), commit.name], repository, umask)
+    unpack(archive, tree, umask)
+    return tree
 
 
 def build(tree: Path, target: str, results: Path, commit: Commit, umask: int) -> None:

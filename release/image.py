@@ -7,7 +7,6 @@ shell and no package manager.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -19,11 +18,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from release import Commit, Refusal
-from release.building import build, read_commit, run, unpack
+from release.building import build, check_out, read_commit, run
+from release.command import ROOT, run_command
 from release.root_files import root_files
 from release.versions import read_version
 
-ROOT = Path(__file__).parents[1]
 UMASKS = {"one": 0o022, "another": 0o077}
 TOOLS = {"mmdebstrap": "mmdebstrap", "buildah": "buildah", "strip": "binutils"}
 """The programs that it needs, and the packages of Debian that bring them."""
@@ -53,18 +52,12 @@ class Built(NamedTuple):
 
 def main() -> int:
     """Build into the folder that is named; returns an exit status."""
-    parser = argparse.ArgumentParser(prog="./dev image", description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "image")
-    arguments = parser.parse_args()
-    if run(["git", "status", "--porcelain"], ROOT, 0o022):
-        print("image: what is not committed is left out", file=sys.stderr)
-    try:
-        file, built = make_image(ROOT, arguments.folder)
-    except Refusal as refusal:
-        print(f"image: {refusal}", file=sys.stderr)
-        return 1
-    print(f"{built.size:>10,}  bytes of the layer\n{built.digest}\n{file}")
-    return 0
+    return run_command("image", __doc__, "build/image", _make_here)
+
+
+def _make_here(folder: Path) -> list[str]:
+    file, built = make_image(ROOT, folder)
+    return [f"{built.size:>10,}  bytes of the layer", built.digest, str(file)]
 
 
 def make_image(repository: Path, folder: Path) -> tuple[Path, Built]:
@@ -99,12 +92,10 @@ def make_image(repository: Path, folder: Path) -> tuple[Path, Built]:
 
 def _build_once(repository: Path, commit: Commit, wheels: Path, base: Path, umask: int) -> Built:
     """One build below `base`, whose `tree` has the commit's files then. Raises: Refusal."""
-    tree, results, packages = base / "tree", base / "results", base / "packages"
-    for each in (tree, results, packages):
-        each.mkdir(parents=True)
-    archive = base / "commit.tar"
-    run(["git", "archive", "--output", str(archive), commit.name], repository, umask)
-    unpack(archive, tree, umask)
+    tree = check_out(repository, commit, base, umask)
+    results, packages = base / "results", base / "packages"
+    for each in (results, packages):
+        each.mkdir()
     build(tree, "wheel", results, commit, umask)
     (wheel,) = results.glob("*.whl")
     _install(tree, wheels, wheel, packages, umask)

@@ -4,7 +4,6 @@ the wheel of the last commit with its pins, the unit, its drop-in for Java, the 
 
 from __future__ import annotations
 
-import argparse
 import re
 import shutil
 import sys
@@ -12,9 +11,9 @@ import tempfile
 from pathlib import Path
 
 from release import Refusal
-from release.building import build, read_commit, run, unpack
+from release.building import build, check_out, read_commit, run
+from release.command import ROOT, run_command
 
-ROOT = Path(__file__).parents[1]
 MOST_EXPOSURE = 1.5
 """As `systemd-analyze security` counts it: 0 is none, 10 all."""
 _OVERALL = re.compile(r"Overall exposure level for \S+: ([\d.]+)")
@@ -22,19 +21,9 @@ _OVERALL = re.compile(r"Overall exposure level for \S+: ([\d.]+)")
 
 def main() -> int:
     """Write into the folder that is named; returns an exit status."""
-    parser = argparse.ArgumentParser(prog="./dev unit", description=__doc__)
-    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "unit")
-    arguments = parser.parse_args()
-    if run(["git", "status", "--porcelain"], ROOT, 0o022):
-        print("unit: what is not committed is left out", file=sys.stderr)
-    try:
-        files = make_unit(ROOT, arguments.folder)
-    except Refusal as refusal:
-        print(f"unit: {refusal}", file=sys.stderr)
-        return 1
-    for file in files:
-        print(file)
-    return 0
+    return run_command(
+        "unit", __doc__, "build/unit", lambda folder: map(str, make_unit(ROOT, folder))
+    )
 
 
 def make_unit(repository: Path, folder: Path) -> list[Path]:
@@ -42,12 +31,9 @@ def make_unit(repository: Path, folder: Path) -> list[Path]:
     of older ones. Raises: Refusal."""
     commit = read_commit(repository)
     with tempfile.TemporaryDirectory(prefix="unit-") as place:
-        tree, results = Path(place) / "tree", Path(place) / "results"
-        tree.mkdir()
+        tree = check_out(repository, commit, Path(place), 0o022)
+        results = Path(place) / "results"
         results.mkdir()
-        archive = Path(place) / "commit.tar"
-        run(["git", "archive", "--output", str(archive), commit.name], repository, 0o022)
-        unpack(archive, tree, 0o022)
         build(tree, "wheel", results, commit, 0o022)
         files = [
             *results.glob("*.whl"),
