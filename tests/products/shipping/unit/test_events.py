@@ -12,9 +12,10 @@ import pytest
 import tidegate
 from products.shipping.support.ocsf_schema import validated
 from tidegate.audit import chain
-from tidegate.audit.event import Event, encode
+from tidegate.audit.event import Entry, Event, encode
 from tidegate.audit.server_events import ServerEvent, encode_server_event
 from tidegate.products.shipping.events import make_events
+from tidegate.products.shipping.ocsf import Line
 from tidegate.products.shipping.server_events import KINDS
 
 NOW = 1_796_020_254.351
@@ -168,3 +169,9 @@ def test_a_line_that_was_changed_is_an_event_as_well(line: bytes) -> None:
     event = validated(made.body)
     assert (made.uid, event["severity_id"]) == ("gate/000001/8", 4)
     assert event["metadata"]["event_code"] == "record.unreadable"
+
+
+def test_whatever_a_line_of_a_call_or_of_the_server_holds_is_read() -> None:
+    read = set(Line.__struct_fields__)
+    assert set(Entry.__struct_fields__) - read == set()
+    assert set(ServerEvent.__struct_fields__) - read == set()
