@@ -9,16 +9,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config, Count
+from tidegate.config.receivers import check_ca_file, check_receiver
 from tidegate.config.sections import Section
 from tidegate.paths import expand
-from tidegate.secrets import READ_ANYWHERE, check_references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
-_HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
-_SECRET_HEADER = re.compile(r"(?i)auth|token|key|secret|cookie")
 _PORTS = {"syslog": 601, "syslog+tls": 6514}
 """By RFC 6587's registration and RFC 5425."""
 
@@ -91,38 +88,13 @@ class DestinationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
                 hint = f"Write it like {self.scheme}://siem.example.com:6514."
                 raise invalid(f"{setting} the URL is not a host and a port.", hint=hint) from None
         elif self.scheme in ("http", "https"):
-            self._check_http(setting)
+            check_receiver(setting, self.url, self.headers, what="the record")
         else:
             raise invalid(
                 f"{setting} the URL has no known scheme.",
                 hint="Known: file, syslog, syslog+tls, https (OTLP logs over HTTP).",
             )
         self._check_use(setting)
-
-    def _check_http(self, setting: str) -> None:
-        try:
-            url = parse_http_url(self.url)
-        except ValueError:
-            raise invalid(f"{setting} the URL is not one of HTTP.") from None
-        if url.login is not None or url.fragment or url.query:
-            raise invalid(
-                f"{setting} the URL has a login, a query or a fragment.",
-                hint="Put what the receiver wants to know into `headers`, secrets as references.",
-            )
-        if not url.is_private:
-            raise invalid(
-                f"{setting} the record would leave this machine without encryption.",
-                hint=f"Use https, or a collector on {', '.join(sorted(LOOPBACK))}.",
-            )
-        for name, value in self.headers.items():
-            if not _HEADER.fullmatch(name):
-                raise invalid(f"{setting} `{name[:80]}` is not the name of a header.")
-            if _SECRET_HEADER.search(name) and "${" not in value:
-                raise invalid(
-                    f"{setting} the header `{name}` holds a literal secret.",
-                    hint="Write ${FILE:/path} or ${ENV:NAME} in its place.",
-                )
-            check_references(value, READ_ANYWHERE)
 
     def _check_use(self, setting: str) -> None:
         """Refuse what has no effect."""
@@ -172,9 +144,4 @@ class ShipSettings(Section, frozen=True, forbid_unknown_fields=True):
 
                 tls_context(each)
             elif each.ca_file is not None:
-                import ssl
-
-                try:
-                    ssl.create_default_context(cafile=expand(each.ca_file))
-                except OSError as error:
-                    raise invalid(f"{setting} `ca_file` cannot be read: {error}.") from None
+                check_ca_file(f"{setting} `ca_file`", each.ca_file)
