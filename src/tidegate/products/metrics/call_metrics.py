@@ -15,13 +15,13 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from tidegate.audit.event import Event
 from tidegate.errors import Code
 from tidegate.gateway.call_figures import outcome_of
+from tidegate.gateway.source_labels import SourceLabels
 from tidegate.model.budgets import MEASURES, RULE, WINDOWS
+from tidegate.tracing import OTHER
 
-MOST_SOURCES = 64
 MOST_TOOLS = 256
 MOST_SERIES = 4_096
 """By surface, tool, ending and code; beyond that the tool is `OTHER`."""
-OTHER = "other"
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 
 
@@ -37,7 +37,7 @@ class CallMetrics:
     """The counters in `registry`. `sources` gives the names that the gate knows now."""
 
     def __init__(self, registry: CollectorRegistry, sources: Callable[[], Container[str]]) -> None:
-        self._sources = sources
+        self._labels = SourceLabels(lambda name: name in sources())
         self._calls = Counter(
             "tidegate_calls", "Calls that have ended.",
             ("surface", "tool", "outcome", "code"), registry=registry,
@@ -120,8 +120,7 @@ class CallMetrics:
 
     def _find_source(self, name: str) -> tuple[str, _SourceMetrics]:
         """The label of a source that has not been counted yet, and its metrics."""
-        if name and (len(self._sources_kept) > MOST_SOURCES or name not in self._sources()):
-            name = OTHER
+        name = self._labels.label(name)
         found = self._sources_kept.get(name)
         if found is None:
             found = self._sources_kept[name] = _SourceMetrics(

@@ -15,7 +15,7 @@ from tidegate import __version__
 from tidegate.app import App
 from tidegate.errors import TidegateError
 from tidegate.gateway.source_connection import SourceConnection
-from tidegate.products.metrics.call_metrics import MOST_SOURCES
+from tidegate.gateway.source_labels import MOST_SOURCES
 
 PARTS = ("audit", "descriptors", "server", "state")
 """What `/ready` may name; each has a figure, so that an alert need not ask whether it is there."""
