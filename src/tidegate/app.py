@@ -85,6 +85,7 @@ from tidegate.surfaces.registry import (
     statement_rules,
 )
 from tidegate.surfaces.surface import Surface
+from tidegate.tracing import Tracing
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
@@ -210,6 +211,8 @@ class App:
             [self.figures.observe] if config.console.enabled else []
         )
         """Are given what is recorded of each call that has ended; see `gateway.GatewayOptions`."""
+        self.tracing = Tracing()
+        """Has the tracer while a product traces calls."""
         self.services: list[Service] = []
         """What runs beside the edges of this process (`Product.service`)."""
         self.certificate_ends: list[Callable[[], float]] = []
@@ -253,6 +256,7 @@ class App:
                 self.undo_log,
                 self.call_observers,
                 self.budget_ledger,
+                self.tracing,
             ),
         )
 
@@ -454,7 +458,7 @@ class App:
         same name, a client may answer to one of them what another one asked, once."""
         shared, kind = self.state.shared, f"request state of {name}"
         seal = RequestState(partial(shared.secret, kind), partial(shared.use_once, kind))
-        return Kernel(server, settings, seal, self.tasks)
+        return Kernel(server, settings, seal, self.tasks, self.tracing)
 
     def name_of(self, actor: str) -> str:
         """The name of an actor, by its id; empty if it is not known. Never raises: a record is

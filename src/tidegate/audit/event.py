@@ -43,7 +43,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     `elapsed_ms` describe the result. `transaction` is the id of the transaction over several
     statements that the call belongs to. A change in one has its outcome when that ends:
     `transaction_end` says how, `committed`, `rolled back` or `unknown`. `truncated` says at which
-    bounds the result was cut: `rows`, `bytes`, `value`, `pages`, with commas between.
+    bounds the result was cut: `rows`, `bytes`, `value`, `pages`, with commas between. `trace_id` is
+    the trace that the call belongs to, where traces are sent somewhere.
     """
 
     call_id: str
@@ -75,6 +76,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     transaction: str = ""
     transaction_end: str = ""
     truncated: str = ""
+    trace_id: str = ""
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -116,6 +118,7 @@ class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     transaction: str = ""
     transaction_end: str = ""
     truncated: str = ""
+    trace_id: str = ""
 
 
 def encode(event: Event, seq: int, now: float) -> bytes:
@@ -144,7 +147,7 @@ def encode(event: Event, seq: int, now: float) -> bytes:
         event.elapsed_ms, error, event.approval, event.statement_class,
         {} if event.arguments is None else _arguments(event.arguments), address,
         event.outside_transaction, short_text(event.on_behalf_of), event.transaction,
-        event.transaction_end, event.truncated,
+        event.transaction_end, event.truncated, event.trace_id,
     )  # fmt: skip
     return escape_invisible(_encode(entry))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 import msgspec
@@ -42,6 +43,7 @@ from tidegate.model.requests import (
 from tidegate.model.sources import Identity, Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Effect, Judgement
+from tidegate.tracing import StatementTrace, Trace
 
 if TYPE_CHECKING:
     from tidegate.gateway.joined_tables import Joins
@@ -212,6 +214,11 @@ class CallContext(msgspec.Struct, eq=False):
     change: ChangeState = _NO_CHANGE
     spending: Spending | None = None
     """What it holds of budgets. Set by `reserve`, until they are paid."""
+    trace: Trace | None = None
+    """The trace that it belongs to, while a product traces; `own_trace` if it has begun that."""
+    own_trace: Token[Trace | None] | None = None
+    statement_trace: StatementTrace | None = None
+    """What the database runs at this moment. Set by `run`."""
 
     @classmethod
     def begin(cls, services: Services, call: Call, call_id: str) -> CallContext:
@@ -244,6 +251,7 @@ class CallContext(msgspec.Struct, eq=False):
             dry_run=True,
             approval=ApprovalState(plan=self.approval.plan),
             masking=MaskingState(self.masking.withholds_words),
+            trace=self.trace,
         )  # without `report`: a person is asked next, and progress does not go back
 
     @property

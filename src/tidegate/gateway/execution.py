@@ -24,6 +24,7 @@ from tidegate.engines.api import (
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import record_new_state
 from tidegate.gateway.budgets import raise_reached
+from tidegate.gateway.call_traces import begin_statement, end_statement
 from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
@@ -52,10 +53,14 @@ async def run(ctx: CallContext) -> None:
     """Run the request; `ctx.payload` is the answer. Raises: what the engine raises."""
     try:
         ctx.payload = await _run(ctx)
-    except TidegateError as error:
-        if ctx.spending is None:
+    except BaseException as error:
+        if ctx.statement_trace is not None:
+            end_statement(ctx, error)
+        if ctx.spending is None or not isinstance(error, TidegateError):
             raise
         raise_reached(ctx, error)
+    if ctx.statement_trace is not None:
+        end_statement(ctx)
     if ctx.connection.error is not None:
         note_login(ctx.connection, None)
 
@@ -69,8 +74,12 @@ async def _run(ctx: CallContext) -> Any:
     if spending is not None:
         spending.began = time.perf_counter()
     if isinstance(request, TransactionRequest):
+        if ctx.trace is not None:
+            begin_statement(ctx)
         return await control(ctx, request)
     if ctx.transaction is not None and not isinstance(request, (Browse, Prepare)):
+        if ctx.trace is not None:
+            begin_statement(ctx)
         return await _run_statement(ctx)  # it has its own connection
     if not limiter.try_acquire(actor_id):
         ctx.stage = "queued"
@@ -81,6 +90,8 @@ async def _run(ctx: CallContext) -> Any:
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)
+        if ctx.trace is not None:
+            begin_statement(ctx)
         if isinstance(request, Prepare):
             return await _prepare(ctx, request)
         if isinstance(request, ServerRequest):

@@ -20,6 +20,7 @@ from tidegate.budgets.ledger import BudgetLedger
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.approval import answer_approval, release_grant, save_refusal
 from tidegate.gateway.budgets import pay_failed
+from tidegate.gateway.call_traces import join_trace, leave_trace
 from tidegate.gateway.context import NO_SOURCE, CallContext, Services
 from tidegate.gateway.fault_log import FaultLog
 from tidegate.gateway.handlers import Handlers
@@ -41,6 +42,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
+from tidegate.tracing import Tracing
 
 BY_OPERATOR = "Ask the user before you send it again."
 
@@ -59,6 +61,8 @@ class GatewayOptions(NamedTuple):
     """Are given what is recorded of each call that has ended, on its way: they must be quick."""
     budgets: BudgetLedger | None = None
     """What calls cost."""
+    tracing: Tracing | None = None
+    """Has the tracer while a product traces calls."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -79,7 +83,7 @@ class Gateway:
         options: GatewayOptions = _NO_OPTIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        masking_key, statement_rules, changes, observers, budgets = options
+        masking_key, statement_rules, changes, observers, budgets, tracing = options
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
 
         @lru_cache(maxsize=1024)
@@ -93,6 +97,7 @@ class Gateway:
             *(judging_limiter(), statement_rules or _no_rules, transactions),
             *(self.handle, (handlers or Handlers()).find, changes, observers, budgets),
         )
+        self._tracing = tracing or Tracing()
         self._fault_log = FaultLog()
         self.running = RunningCalls()
         self._calls = 0
@@ -103,6 +108,9 @@ class Gateway:
         self._calls += 1
         ctx = CallContext.begin(self._services, call, f"{self.run_id}-{self._calls:x}")
         self.running[ctx.call_id] = ctx
+        tracer = self._tracing.tracer
+        if tracer is not None:
+            join_trace(ctx, tracer)
         try:
             find(ctx)
             for _, action, concerns in steps_of(type(call.request), ctx.source.engine):
@@ -140,6 +148,8 @@ class Gateway:
             del self.running[ctx.call_id]
             if ctx.transaction is not None:
                 leave_transaction(ctx)
+            if ctx.own_trace is not None:
+                leave_trace(ctx)
 
     async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         """Record the answer of a person whom the caller's own client asked.
@@ -207,6 +217,8 @@ class Gateway:
 async def _end_failed(ctx: CallContext, error: TidegateError) -> None:
     """What every call that does not succeed comes to, after whichever step it was. Raises: as
     `record_failure`."""
+    if ctx.trace is not None:
+        ctx.trace.note_failure(ctx.call_id, error.code.value)
     if ctx.spending is not None:
         pay_failed(ctx)
     if ctx.transaction is not None:

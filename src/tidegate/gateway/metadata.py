@@ -8,6 +8,7 @@ from msgspec import structs
 
 from tidegate.engines.registry import language_of
 from tidegate.errors import TABLE_LIST_RULE, Code, TidegateError, table_refused
+from tidegate.gateway.call_traces import begin_statement, end_statement
 from tidegate.gateway.context import CallContext
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.decisions import Permit
@@ -184,7 +185,16 @@ async def _read(ctx: CallContext, request: Browse) -> Description:
 
 
 async def _ask(ctx: CallContext, permit: Permit) -> Description:
-    description = await ctx.engine.describe(permit, ctx.call.cancellation)
+    if ctx.trace is None or ctx.statement_trace is not None:
+        description = await ctx.engine.describe(permit, ctx.call.cancellation)
+    else:
+        begin_statement(ctx, Browse.kind)
+        try:
+            description = await ctx.engine.describe(permit, ctx.call.cancellation)
+        except BaseException as error:
+            end_statement(ctx, error)
+            raise
+        end_statement(ctx)
     if isinstance(description, Catalog):
         return structs.replace(description, dialect=ctx.source.dialect)
     return description

@@ -197,6 +197,7 @@ def _event(
         on_behalf_of=call.on_behalf_of,
         transaction=call.transaction if ctx.transaction is None else ctx.transaction.id,
         truncated=truncated,
+        trace_id="" if ctx.trace is None else ctx.trace.trace_id,
     )
 
 

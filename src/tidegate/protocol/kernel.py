@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from tidegate.protocol import initialization, jsonrpc
 from tidegate.protocol import params as p
@@ -40,6 +41,10 @@ from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.tasks import Tasks
 from tidegate.protocol.transport import Answer, TransportContext
+from tidegate.tracing import Tracing
+
+if TYPE_CHECKING:  # needed only while a product traces
+    from tidegate.protocol.request_traces import RequestSpan
 
 logger = logging.getLogger("tidegate.protocol")
 
@@ -57,8 +62,11 @@ class Kernel:
         settings: Settings,
         seal: RequestState | None = None,
         tasks: Tasks | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
-        """With `tasks` a call that lasts is answered before it has ended."""
+        """With `tasks` a call that lasts is answered before it has ended. `tracing` has the tracer
+        while a product traces."""
+        self._tracing = tracing or Tracing()
         self.sessions = Sessions()
         self._served = ServedServer(server, settings, self.sessions.states)
         if tasks is not None:
@@ -112,6 +120,8 @@ class Kernel:
             initialization.on_notification(message, transport)
             return None
         request: McpRequest | None = None
+        params: p.Params | None = None
+        span = None if self._tracing.tracer is None else self._begin_span(message, transport, call)
         try:
             if message.method == "initialize" and not (
                 self._served.knows_modern and names_version(message, transport)
@@ -130,13 +140,35 @@ class Kernel:
                     transport.repeated.learn(frame, OpenedCall(message, params, request))
             return await self._run(message, method, params, request, transport)
         except RpcError as error:
+            if span is not None:
+                span.rpc_error = error.code
             return self._refuse(message.id, error, request)
         except asyncio.CancelledError:
+            if span is not None:
+                span.cancelled = True
             raise
         except Exception:
             logger.exception("fault while serving %s", message.method)
             fault = RpcError(INTERNAL_ERROR, "Internal error", status=500)
+            if span is not None:
+                span.rpc_error = fault.code
             return self._refuse(message.id, fault, request)
+        finally:
+            if span is not None:
+                span.end(request, params)
+
+    def _begin_span(
+        self, message: Message, transport: TransportContext, call: OpenedCall | None
+    ) -> RequestSpan | None:
+        """Begin the trace of a request. Only while a product traces."""
+        from tidegate.protocol.request_traces import begin_span
+
+        tracer = self._tracing.tracer
+        if tracer is None:
+            return None
+        name = message.method or ""
+        known = name == "initialize" or name in self._methods or name in self._app_methods
+        return begin_span(tracer, self._served, message, transport, call, known=known)
 
     def close(self) -> None:
         """End every session and listen stream; running calls are cancelled."""

@@ -23,6 +23,7 @@ from tidegate.protocol.revisions import MODERN, Revision
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.subscriptions import listen
 from tidegate.protocol.task_methods import cancel_task, get_task, update_task
+from tidegate.tracing import note_tool_error
 
 MOST_FORMS = 16
 """Forms of one result that are tried, each of which its server calls shorter than the one before:
@@ -136,6 +137,8 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
             result = await served.server.call_tool(request, params.name, params.given)
         finally:
             request.work = None  # it leads back here: a cycle for each call
+        if result.is_error:
+            note_tool_error()
         return _rendered(served, request, result)
     request.called, request.calls = params, calls
     if calls.same and (same := calls.find_same(request)) is not None:
@@ -155,6 +158,8 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
     finally:
         calls.open.pop(request, None)
         request.work = None
+    if result.is_error:
+        note_tool_error()
     if request.task is not None:
         calls.settle(request, _waiting(served, request, result))
         return b""

@@ -37,6 +37,7 @@ class ServedServer:
             revision in MODERN for revision in accepted
         )
         """Whether what names the stateless era is noticed: an older server would not know it."""
+        self._tool_names: tuple[Sequence[Any], frozenset[str]] = ((), frozenset())
         self._marked: tuple[Sequence[Any], dict[str, dict[str, str]]] = ((), {})
 
     def capabilities_for(self, client: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -58,6 +59,13 @@ class ServedServer:
             marks = {each.name: marked_arguments(each.input_schema) for each in tools}
             self._marked = (tools, marks)
         return self._marked[1].get(tool)
+
+    def has_tool(self, context: Context, name: str) -> bool:
+        """Whether a client of this kind can call a tool of that name."""
+        tools = self.server.tools(context)
+        if self._tool_names[0] is not tools:
+            self._tool_names = (tools, frozenset(each.name for each in tools))
+        return name in self._tool_names[1]
 
     def end_listening(self) -> None:
         """End the listen streams, which would never end by themselves."""

@@ -12,6 +12,7 @@ import time
 from datetime import UTC, datetime
 
 from tidegate.secrets import mask_shapes, mask_url_logins
+from tidegate.tracing import current_trace
 
 _ESCAPED = {
     **{code: f"\\x{code:02x}" for code in (*range(32), 127, *range(128, 160))},
@@ -22,7 +23,7 @@ _ESCAPED = {
 
 class LogFormatter(logging.Formatter):
     """One line a record: UTC time, level, logger, the call id if the record has one (`call` in
-    `extra`), message. A traceback follows on lines of its own."""
+    `extra`), the trace that is under way, message. A traceback follows on lines of its own."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s%(which)s %(message)s")
@@ -31,7 +32,8 @@ class LogFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         call = _call_of(record)
-        record.which = "" if call is None else f" call={call}"
+        trace = _trace_id()
+        record.which = ("" if call is None else f" call={call}") + (trace and f" trace={trace}")
         record.message = record.message.translate(_ESCAPED)
         return super().formatMessage(record)
 
@@ -41,7 +43,7 @@ class LogFormatter(logging.Formatter):
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `call` if the record has
-    one, and `traceback` of a fault."""
+    one, `trace` if one is under way, and `traceback` of a fault."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -53,6 +55,8 @@ class JsonFormatter(logging.Formatter):
         call = _call_of(record)
         if call is not None:
             fields["call"] = call
+        if trace := _trace_id():
+            fields["trace"] = trace
         if record.exc_info:
             fields["traceback"] = _without_secrets(self.formatException(record.exc_info))
         return _line_of(fields)
@@ -85,6 +89,12 @@ def _call_of(record: logging.LogRecord) -> str | None:
     error = record.exc_info[1] if record.exc_info else None
     notes: list[str] = getattr(error, "__notes__", [])
     return next((note[5:] for note in notes if note.startswith("call=")), None)
+
+
+def _trace_id() -> str:
+    """The trace of the request that is being served where the record is made."""
+    trace = current_trace()
+    return "" if trace is None else trace.trace_id
 
 
 def _time_of(seconds: float) -> str:

@@ -56,6 +56,7 @@ from tidegate.surfaces.arguments import convert
 from tidegate.surfaces.refused_calls import refusal_result
 from tidegate.surfaces.resource import SurfaceResource
 from tidegate.surfaces.tool_context import ApprovalForm, EndedWork, Gate, ToolContext
+from tidegate.tracing import note_tool_error
 
 
 def _message_of(error: TidegateError, tool_context: ToolContext) -> str:
@@ -218,6 +219,7 @@ class Surface:
             result = await tool.run(tool_context, fitting)
         except TidegateError as error:
             tool_context.failed_with = error.code
+            note_tool_error(error.code.value)
             self._record_own_refusal(error, tool_context)
             result = self._refusal(error, tool_context)
         if conventions.shrink is not None:

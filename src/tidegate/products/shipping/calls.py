@@ -65,6 +65,7 @@ class _Rest(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     transaction: str = ""
     transaction_end: str = ""
     truncated: str = ""
+    trace_id: str = ""
     outside_transaction: bool = False
     statement: str = ""
     digest: str = ""
@@ -97,7 +98,7 @@ def call_event(line: Line, uid: str) -> OcsfEvent:
         line.phase, line.surface, line.tool, line.hash, line.request, line.effect, line.verdict,
         line.approval, line.statement_class, line.length, line.arguments, line.rows, line.bytes,
         elapsed, line.on_behalf_of, line.transaction, line.transaction_end, line.truncated,
-        line.outside_transaction,
+        line.trace_id, line.outside_transaction,
         *(() if source else (line.statement, line.digest)),
     )  # fmt: skip
     return OcsfEvent(

@@ -64,6 +64,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     transaction: str = ""
     transaction_end: str = ""
     truncated: str = ""
+    trace_id: str = ""
     name: str = ""
     details: dict[str, str] | None = None
     count: int | None = None
