@@ -36,6 +36,7 @@ HARD = (
     "--security-opt=no-new-privileges",
 )
 USES = """
+import opentelemetry.exporter.otlp.proto.common.trace_encoder, opentelemetry.sdk.metrics
 import asyncmy, duckdb, hvac, jwt, prometheus_client, psycopg, python_calamine, pytz, ssl, uvloop
 from zoneinfo import ZoneInfo
 assert ssl.create_default_context().cert_store_stats()["x509_ca"] > 100
