@@ -1,9 +1,9 @@
-"""What a product that traces calls is told of them, and which trace a call belongs to.
+"""What a product that traces calls learns of them, and which trace a call belongs to.
 
 The kernel knows no library of traces. While a product traces, `Tracing.tracer` is set, and the
 trace of the request that is being served is in a context variable, so that what the request sends
-through the gate, and what is logged meanwhile, belongs to it. Otherwise a call pays one look at an
-attribute.
+through the gate, and what is logged meanwhile, belongs to it. Otherwise a call reads one
+attribute more.
 """
 
 from __future__ import annotations

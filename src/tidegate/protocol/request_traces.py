@@ -1,4 +1,4 @@
-"""The trace of one request of MCP: where it comes from, and what is told of it at its end."""
+"""The trace of one request of MCP: where it comes from, and what is said of it at its end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.protocol.transport import TransportContext
 from tidegate.tracing import CURRENT, OTHER, ServedRequest, Trace, Tracer
 
 _MOST_DIGITS = 20
-"""Of the id of a request that is told: a longer one is a text in digits."""
+"""Of the id of a request that is passed on: a longer one is a text in digits."""
 
 
 class RequestSpan:
