@@ -7,14 +7,15 @@ A store knows no policy and no clock. `tests/contract/stores` holds the contract
 every implementation. Several processes may share one state. Every method is safe to call from any
 thread and may wait for a disk or a network, so an event loop calls it in a thread. The exceptions
 say "from memory": they answer at once, from a snapshot that is at most `MAX_AGE_S` behind what
-other processes did, and never behind what this process did.
+other processes did, and never behind what this process did. Where a server follows the state
+(`Versions.follow`), they read nothing, and raise once the state was not seen for a while.
 
 Every method may raise TidegateError STATE_FAILED if the state cannot be read or written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from tidegate.model.replies import HistoryEntry
@@ -34,8 +35,9 @@ from tidegate.store.records import (
 from tidegate.store.saved_queries import SavedQueryStore
 from tidegate.store.shipping import ShippingStore
 from tidegate.store.supervision import ApprovalStore, ChangeStore, TaskStore, WebhookStore
+from tidegate.store.versions import Topic, Versions
 
-MAX_AGE_S = 0.25
+MAX_AGE_S = 0.5
 """How far an answer from memory may be behind a change that another process made."""
 
 
@@ -310,6 +312,15 @@ class State(Protocol):
     def shipping(self) -> ShippingStore: ...
     @property
     def shared(self) -> SharedStore: ...
+
+    @property
+    def versions(self) -> Versions:
+        """What this process knows of changes; `versions.py` says what an implementation owes it."""
+        ...
+
+    def read_versions(self) -> Mapping[Topic, int]:
+        """The counters of all topics as they are now. Waits for no writer."""
+        ...
 
     def try_writing(self) -> None:
         """See that a change could be written now; nothing is kept. Raises: TidegateError."""

@@ -85,6 +85,10 @@ class ApprovalStore(Protocol):
         """The request of that id."""
         ...
 
+    def answered(self, ids: Collection[str]) -> frozenset[str]:
+        """Those of `ids` that wait for no answer any more, or are not kept."""
+        ...
+
     def starting(self, start: str) -> tuple[PendingApproval, ...]:
         """Requests whose id starts so, two at most: enough to see that there are several."""
         ...

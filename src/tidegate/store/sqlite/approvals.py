@@ -10,7 +10,7 @@ caller alone use a grant.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import Any, Literal, cast
 
@@ -185,6 +185,16 @@ class SqliteApprovalStore:
 
     def find(self, id: str) -> PendingApproval | None:
         return next(iter(self._read("WHERE id = ?", id)), None)
+
+    def answered(self, ids: Collection[str]) -> frozenset[str]:
+        with self._file.reading() as connection:
+            rows = connection.execute(
+                "SELECT id FROM approvals WHERE state = 'pending'"
+                " AND id IN (SELECT value FROM json_each(?))",
+                (msgspec.json.encode(sorted(ids)).decode(),),
+            )
+            waiting = {row[0] for row in cast("list[tuple[str]]", rows.fetchall())}
+        return frozenset(ids) - waiting
 
     def starting(self, start: str) -> tuple[PendingApproval, ...]:
         return self._read("WHERE substr(id, 1, ?) = ? LIMIT 2", len(start), start)

@@ -47,7 +47,7 @@ class SqliteBudgetStore:
     def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
         self._rights = rights
         self._usage = usage
-        self.generation = partial(rights.generation, "budgets")
+        self.generation = partial(rights.versions.known.of, "budgets")
 
     def list(self) -> tuple[Budget, ...]:
         with self._rights.reading() as connection:

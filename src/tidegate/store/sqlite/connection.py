@@ -32,7 +32,7 @@ APPLICATION_ID = 0x54474442
 _UNRELEASED_ID = 0x54474154
 """The mark of files that were made before the first release: `TGAT`."""
 
-NEWEST = 6
+NEWEST = 7
 """The number of the last script, so that a start needs no look into the directory."""
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)

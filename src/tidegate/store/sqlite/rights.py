@@ -1,7 +1,8 @@
-"""The connection for sources, tokens and budgets, and the snapshot of how often they changed.
+"""The connections for rights, with which everyone in this process learns what was changed.
 
-Writes are synced before they return. A read of the snapshot takes no lock and asks SQLite at most
-every `_LOOK_S`: every call asks twice, whose the token is and which sources there are.
+Sources, tokens and budgets have a connection that must not wait for others, and whose writes are
+synced before they return. The counters of what has changed (`store/versions.py`) are read by a
+connection of their own, which waits for no writer.
 """
 
 # pyright: reportUnknownMemberType=false
@@ -9,77 +10,101 @@ every `_LOOK_S`: every call asks twice, whose the token is and which sources the
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from time import monotonic
-from typing import Literal, cast
+from typing import cast
 from weakref import WeakSet
 
 import apsw
 
-from tidegate.errors import TidegateError
+from tidegate.errors import Code, TidegateError
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.connection import (
+    StateConnection,
     connect,
-    failed,
     failures,
     make_room,
     reserve_room,
     transaction,
 )
+from tidegate.store.versions import Topic, Versions
 
-Area = Literal["sources", "tokens", "budgets"]
-
-_LOOK_S = 0.01
-"""For how long a look counts: far below `api.MAX_AGE_S`, because a look costs microseconds."""
-
-_OPEN: WeakSet[RightsConnection] = WeakSet()
+_OPEN: WeakSet[SqliteVersions] = WeakSet()
 """Those of this process. What it changes itself counts at once, through whichever it changes it."""
+
+
+class SqliteVersions:
+    """The counters in the state file at `path`, and what this process knows of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.known = Versions(self.read)
+        self._file = StateConnection(path)
+        self._data_version = -1
+        self._read: dict[Topic, int] = {}
+        found = self.path.stat()
+        self._identity = found.st_dev, found.st_ino
+        _OPEN.add(self)
+
+    def read(self) -> Mapping[Topic, int]:
+        """The counters as they are now. Raises: TidegateError STATE_FAILED."""
+        with self._file.reading() as connection:
+            self._check_identity()
+            data_version: int = connection.execute("PRAGMA data_version").get
+            if data_version != self._data_version:
+                self._read = read_versions(connection)
+                self._data_version = data_version
+            return self._read
+
+    def learn(self, found: Mapping[Topic, int]) -> None:
+        """Tell all of this process who have the same file open what it has changed."""
+        for each in list(_OPEN):
+            if each.path == self.path:
+                each.known.learn(found)
+
+    def close(self) -> None:
+        """Read no more. Safe to call twice."""
+        self.known.close()
+        self._file.close()
+
+    def _check_identity(self) -> None:
+        """Raises: TidegateError STATE_FAILED if the file at the path is not the open one: what
+        other processes change then is not seen here. OSError if there is none."""
+        found = self.path.stat()
+        if (found.st_dev, found.st_ino) != self._identity:
+            raise TidegateError(
+                Code.STATE_FAILED,
+                "The state database was replaced by another file.",
+                hint="Restart the server.",
+            )
+
+
+def read_versions(connection: apsw.Connection) -> dict[Topic, int]:
+    """The counters, also within a transaction that changes them."""
+    rows = connection.execute("SELECT area, value FROM generations").fetchall()
+    return dict(cast("list[tuple[Topic, int]]", rows))
 
 
 class RightsConnection:
     """The state file at `path`, opened for sources, tokens and budgets. Safe to use from any
     thread."""
 
-    def __init__(self, path: Path, reserve: DiskReserve | None = None) -> None:
+    def __init__(
+        self, path: Path, versions: SqliteVersions, reserve: DiskReserve | None = None
+    ) -> None:
         """Raises: apsw.Error, OSError."""
-        self.path = path.absolute()
+        self._path = path
         self._reserve = reserve
         self._lock = Lock()
+        self.versions = versions
         self._connection = connect(path)
         try:
             reserve_room(self._connection, path)
         except BaseException:
             self._connection.close()
             raise
-        self._version = -1
-        self._looked_at = float("-inf")
-        self._generations: dict[str, int] = {}
-        self._failure: TidegateError | None = None
-        _OPEN.add(self)
-
-    def generation(self, area: Area) -> int:
-        """How often the area changed. Raises: TidegateError STATE_FAILED."""
-        if monotonic() - self._looked_at >= _LOOK_S:
-            self.look()
-        return self._generations[area]
-
-    def look(self) -> None:
-        """See whether another process changed something. Raises: TidegateError STATE_FAILED."""
-        # Before the look: what changes during it must be seen by the next one.
-        now = monotonic()
-        with self._lock:
-            try:
-                version: int = self._connection.execute("PRAGMA data_version").get
-                if version != self._version:
-                    rows = self._connection.execute("SELECT area, value FROM generations")
-                    self._generations = dict(cast("list[tuple[str, int]]", rows.fetchall()))
-                    self._version = version
-            except apsw.Error as error:
-                raise failed(error) from error
-            self._looked_at = now
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection, None, None]:
@@ -89,25 +114,35 @@ class RightsConnection:
 
     @contextmanager
     def changing(self, *, uses_reserve: bool = True) -> Generator[apsw.Connection, None, None]:
-        """A transaction, after which everyone in this process looks again. Only what adds a source
-        or a token leaves the reserve alone.
+        """A transaction, which everyone in this process knows of afterwards. Only what adds a
+        source or a token leaves the reserve alone.
 
         Raises: TidegateError STATE_FAILED.
         """
-        try:
-            with self.reading() as connection:
-                make_room(connection, self.path, self._reserve if uses_reserve else None)
-                with transaction(connection):
-                    yield connection
-        finally:
-            # Our own changes do not count in `data_version`.
-            self._version = -1
-            for one in list(_OPEN):
-                if one.path == self.path:
-                    one._looked_at = float("-inf")
+        with self.reading() as connection:
+            make_room(connection, self._path, self._reserve if uses_reserve else None)
+            with transaction(connection):
+                yield connection
+                found = read_versions(connection)
+        self.versions.learn(found)
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""
         with self._lock:
             self._connection.close()
-            self._looked_at = float("-inf")
+
+
+class RequestsConnection(StateConnection):
+    """A connection for what people ask and answer, which everyone in this process knows of after
+    each change."""
+
+    def __init__(self, path: Path, versions: SqliteVersions, reserve: DiskReserve) -> None:
+        super().__init__(path, reserve=reserve)
+        self._versions = versions
+
+    @contextmanager
+    def changing(self, *, uses_reserve: bool = False) -> Generator[apsw.Connection, None, None]:
+        with super().changing(uses_reserve=uses_reserve) as connection:
+            yield connection
+            found = read_versions(connection)
+        self._versions.learn(found)

@@ -32,23 +32,30 @@ class SqliteSourceStore:
 
     def __init__(self, rights: RightsConnection) -> None:
         self._rights = rights
-        self.generation = partial(rights.generation, "sources")
+        self._versions = rights.versions.known
+        self.generation = partial(self._versions.of, "sources")
         self._known_at: int | None = None
         self._all: tuple[Source, ...] | None = None
         self._by_name: dict[str, Source] = {}
+        self._followed: tuple[tuple[Source, ...], dict[str, Source]] = (), {}
+        self._versions.load_with("sources", self._load)
 
     def list(self) -> tuple[Source, ...]:
+        if self._versions.followed:
+            self._versions.check()
+            return self._followed[0]
         known = self._known()
         if self._all is None:
-            with self._rights.reading() as connection:
-                rows = connection.execute(f"SELECT {_COLUMNS} FROM sources ORDER BY name")
-                found = tuple(_source(row) for row in rows)
+            found = self._read()
             if known is self._by_name:
                 self._all = found
             return found
         return self._all
 
     def find(self, name: str) -> Source | None:
+        if self._versions.followed:
+            self._versions.check()
+            return self._followed[1].get(name)
         known = self._known()
         found = known.get(name)
         if found is None:
@@ -162,6 +169,16 @@ class SqliteSourceStore:
         with self._rights.changing() as connection:
             connection.execute("DELETE FROM sources WHERE name = ?", (name,))
             return connection.changes() > 0
+
+    def _load(self) -> None:
+        """Read all sources, for answers from memory where changes are followed."""
+        found = self._read()
+        self._followed = found, {source.name: source for source in found}
+
+    def _read(self) -> tuple[Source, ...]:
+        with self._rights.reading() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM sources ORDER BY name")
+            return tuple(_source(row) for row in rows)
 
     def _known(self) -> dict[str, Source]:
         """The sources that were read, by name; an empty dict after any change of a source."""

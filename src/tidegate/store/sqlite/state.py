@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tidegate.store.disk_reserve import DiskReserve
@@ -13,7 +14,7 @@ from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.operators import SqliteOperatorStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
 from tidegate.store.sqlite.questions import SqliteQuestionStore
-from tidegate.store.sqlite.rights import RightsConnection
+from tidegate.store.sqlite.rights import RequestsConnection, RightsConnection, SqliteVersions
 from tidegate.store.sqlite.saved_queries import SqliteSavedQueryStore
 from tidegate.store.sqlite.shared import SqliteSharedStore
 from tidegate.store.sqlite.shipping import SqliteShippingStore
@@ -23,14 +24,16 @@ from tidegate.store.sqlite.tasks import SqliteTaskStore
 from tidegate.store.sqlite.tokens import SqliteTokenStore
 from tidegate.store.sqlite.webhook import SqliteWebhookStore
 from tidegate.store.sqlite.windows import SqliteWindowStore
+from tidegate.store.versions import Topic
 
 
 class SqliteState:
     """An `api.State` in the file at `path`, made if it is not there.
 
-    Three connections: rights, which must not wait for others; what people ask and answer, synced
-    like rights; and what may lose its last moments in a power cut, which is history, the last use
-    of a token, use of budgets, used nonces and failures, and how far the record is shipped.
+    Four connections: rights, which must not wait for others; what people ask and answer, synced
+    like rights; what may lose its last moments in a power cut, which is history, the last use of a
+    token, use of budgets, used nonces and failures, and how far the record is shipped; and the
+    counters of what has changed, which are only read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -38,9 +41,13 @@ class SqliteState:
         self.reserve = DiskReserve(path.with_name("reserve"))
         with failures():
             self.reserve.retry(lambda: prepare(path), is_full)
-            self._rights = self.reserve.retry(lambda: RightsConnection(path, self.reserve), is_full)
+            self._versions = SqliteVersions(path)
+            self._rights = self.reserve.retry(
+                lambda: RightsConnection(path, self._versions, self.reserve), is_full
+            )
+        self.versions = self._versions.known
         self.reserve.fill()
-        self._requests = StateConnection(path, reserve=self.reserve)
+        self._requests = RequestsConnection(path, self._versions, self.reserve)
         self._usage = StateConnection(path, "NORMAL", self.reserve)
         self.sources = SqliteSourceStore(self._rights)
         self.tokens = SqliteTokenStore(self._rights, self._usage)
@@ -59,10 +66,14 @@ class SqliteState:
         self.shipping = SqliteShippingStore(self._usage)
         self.shared = SqliteSharedStore(self._usage)
 
+    def read_versions(self) -> Mapping[Topic, int]:
+        return self._versions.read()
+
     def try_writing(self) -> None:
         self._usage.try_writing()
 
     def close(self) -> None:
+        self._versions.close()
         self._usage.close()
         self._requests.close()
         self._rights.close()

@@ -32,7 +32,7 @@ class SqliteTokenStore:
     def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
         self._rights = rights
         self._usage = usage
-        self.generation = partial(rights.generation, "tokens")
+        self.generation = partial(rights.versions.known.of, "tokens")
 
     def list(self) -> tuple[TokenEntry, ...]:
         with self._rights.reading() as connection:
