@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 import tiers
 import without
+from support import off_loop
 from support.cheap_hashes import make_hashes_cheap
 from support.eventually import HANG_S
 
@@ -43,6 +44,7 @@ def _keep_files_in_memory() -> None:
 
 _keep_files_in_memory()
 make_hashes_cheap()
+off_loop.install()
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked

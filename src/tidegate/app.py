@@ -6,6 +6,7 @@ edges run, and how they end, is the business of `tidegate.serve`.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -74,6 +75,7 @@ from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.secret_readers import use_settings
 from tidegate.service import Service
+from tidegate.store.calls import change_state
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
 from tidegate.store.sqlite.state import SqliteState
@@ -174,8 +176,11 @@ class App:
             identities=Identities(self.name_of, self.operators.list, self.tokens.revoked),
             console=served_console,
         )
+        self.approvals.follow(self.state.versions)
         times = config.tasks
-        self.tasks = Tasks(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s))
+        self.tasks = Tasks(
+            self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s), change_state
+        )
         self.webhook = WebhookSender(
             self.state.webhook,
             config.approvals.webhook,
@@ -257,6 +262,8 @@ class App:
                 self.call_observers,
                 self.budget_ledger,
                 self.tracing,
+                self.state.versions,
+                self.config.state_grace_s,
             ),
         )
 
@@ -457,7 +464,14 @@ class App:
         """A kernel that serves `server`. Where several processes on one state serve it under the
         same name, a client may answer to one of them what another one asked, once."""
         shared, kind = self.state.shared, f"request state of {name}"
-        seal = RequestState(partial(shared.secret, kind), partial(shared.use_once, kind))
+
+        async def key() -> bytes:
+            return await change_state(shared.secret, kind)
+
+        async def use_once(nonce: str, expires_at: float, now: float) -> bool:
+            return await change_state(shared.use_once, kind, nonce, expires_at, now)
+
+        seal = RequestState(key, use_once)
         return Kernel(server, settings, seal, self.tasks, self.tracing)
 
     def name_of(self, actor: str) -> str:
@@ -502,6 +516,10 @@ class App:
         await self.connections.close()
         await self.budget_ledger.close()
         await self.embedder.close()
+        await asyncio.to_thread(self._close_files)
+
+    def _close_files(self) -> None:
+        """Write what waits to be written, and close what is open on disks."""
         if "activity_index" in self.__dict__:
             self.activity_index.close()
         self.tokens.close()

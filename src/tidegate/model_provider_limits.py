@@ -17,6 +17,7 @@ from typing import NamedTuple, TypeVar
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
 from tidegate.store.api import QuestionStore
+from tidegate.store.calls import change_state, read_state
 
 AT_ONCE = 4
 """Calls of one caller that a provider works on at a time; further ones wait."""
@@ -118,9 +119,7 @@ class ProviderLimits:
                 use.units -= units
                 seconds = time.monotonic() - began
                 kind = self._limits.section
-                await asyncio.shield(
-                    asyncio.to_thread(self._store.use, actor, kind, day, used, seconds)
-                )
+                await asyncio.shield(change_state(self._store.use, actor, kind, day, used, seconds))
             return value
 
     def _use_of(self, actor: str) -> _Use:
@@ -153,7 +152,7 @@ class ProviderLimits:
     async def _check_day(self, actor: str, day: str, under_way: int) -> None:
         """Raises: TidegateError MODEL_LIMIT if the caller has used what it may in a day."""
         limits = self._limits
-        used = await asyncio.to_thread(self._store.used, actor, limits.section, day)
+        used = await read_state(self._store.used, actor, limits.section, day)
         units = used.units + under_way
         if units < limits.units_per_day and used.seconds < limits.seconds_per_day:
             return

@@ -28,6 +28,7 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
+from support import off_loop
 from support.cheap_hashes import make_hashes_cheap
 
 TESTS = Path(__file__).parents[1]
@@ -164,6 +165,7 @@ def load() -> None:
     for name in (*(each.name for each in found), *LOADED):
         importlib.import_module(name)
     make_hashes_cheap()
+    off_loop.install()
     importlib.import_module("tidegate.sql.judge").judge("DELETE FROM towns", "sqlite")  # the parser
     assert threading.active_count() == 1, "a process with threads must not fork"
     gc.collect()

@@ -19,7 +19,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.edges.http.application import HttpApplication
 from tidegate.errors import TidegateError
 from tidegate.identity.lockout import FAILURES
-from tidegate.model.actors import Scope
+from tidegate.model.actors import Actor, Scope
 from tidegate.serve.edges import http_endpoints
 from tidegate.store.records import TokenRights
 
@@ -170,20 +170,22 @@ async def test_a_session_of_the_other_server_is_unknown_and_the_client_has_to_in
 async def test_failed_logins_at_two_servers_count_together(tmp_path: Path, database: Path) -> None:
     async with two(tmp_path, database) as (first, second, token):
 
-        def attempt(server: Server, bearer: str, address: str) -> str:
+        async def attempt(server: Server, bearer: str, address: str) -> str:
             try:
-                server.app.authenticator.authenticate(bearer, address)
+                found = server.app.authenticator.authenticate(bearer, address)
+                if not isinstance(found, Actor):
+                    await found
             except TidegateError as error:
                 return error.code.value
             return "ok"
 
         wrong = [f"tg_{number:043}" for number in range(FAILURES)]
         codes = [
-            attempt(server, bearer, "203.0.113.7")
+            await attempt(server, bearer, "203.0.113.7")
             for server, bearer in zip((first, second) * FAILURES, wrong, strict=False)
         ]
         assert codes == ["auth.invalid"] * FAILURES
         for server in (first, second):
-            assert attempt(server, wrong[0], "203.0.113.7") == "auth.locked_out"
-            assert attempt(server, wrong[0], "203.0.113.8") == "auth.invalid"
-            assert attempt(server, token, "203.0.113.7") == "ok"
+            assert await attempt(server, wrong[0], "203.0.113.7") == "auth.locked_out"
+            assert await attempt(server, wrong[0], "203.0.113.8") == "auth.invalid"
+            assert await attempt(server, token, "203.0.113.7") == "ok"

@@ -18,6 +18,7 @@ import msgspec
 from msgspec import structs
 
 from tidegate.approvals.approval_request import ApprovalRequest
+from tidegate.approvals.awaited_answers import AwaitedAnswers
 from tidegate.approvals.four_eyes import NO_OTHER, counts_still, why_not
 from tidegate.approvals.place import OPENED, name_inbox
 from tidegate.config.model import ApprovalSettings
@@ -26,6 +27,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.deadlines import AHEAD_S, CLOCKS, Clocks, Deadlines
 from tidegate.model.requests import Call
 from tidegate.model.statements import DryRun, Effect, NewState
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.records import (
     ApprovalBounds,
     ApprovedRun,
@@ -33,6 +35,7 @@ from tidegate.store.records import (
     PendingApproval,
 )
 from tidegate.store.supervision import ApprovalStore
+from tidegate.store.versions import Versions
 
 RunDryRun = Callable[[], Awaitable[DryRun]]
 RecordEvent = Callable[[str, str, Mapping[str, str]], None]
@@ -49,7 +52,6 @@ NO_DETAILS: Mapping[str, str] = MappingProxyType({})
 _SWEEP_S = 60.0
 MANY_WAIT = "They wait in "
 """How the advice begins where too many questions wait."""
-_LOOK_S = 0.25
 _WAITING = 0.1
 _LEASE_S = 60.0
 
@@ -148,6 +150,9 @@ class Approvals:
         clocks: Clocks = CLOCKS,
     ) -> None:
         self._store = book
+        self._awaited = AwaitedAnswers(book)
+        self.versions: Versions | None = None
+        """Say when something about approvals has changed, if the state is followed."""
         self.settings = settings or ApprovalSettings()
         self._note = note or _note_nothing
         self._identities = identities
@@ -156,6 +161,11 @@ class Approvals:
         self._clock = clocks.wall
         self._deadlines = Deadlines(clocks)
         self._swept_at = 0.0
+
+    def follow(self, versions: Versions) -> None:
+        """Have calls that wait learn of answers by what is known of changes."""
+        self.versions = versions
+        self._awaited = AwaitedAnswers(self._store, versions)
 
     def _needed(
         self, question: PendingApproval, *, client_may_ask: bool = False, message: str = ""
@@ -209,7 +219,7 @@ class Approvals:
             question = await self.request(approval_request)
         if question.askers == 1 and self.settings.dry_run:
             question = await self.attach_dry_run(question, await dry_run())
-        if client_may_ask and await asyncio.to_thread(self.why_not, question, "") is not None:
+        if client_may_ask and await read_state(self.why_not, question, "") is not None:
             client_may_ask = False  # no yes from there counts: it is not asked
         waiter = call.waiter
         patience_s = None if waiter is None else waiter.patience_s
@@ -243,7 +253,7 @@ class Approvals:
             if affected is not None and affected <= shown:
                 return True
         await self.give_back(question.id)
-        await asyncio.to_thread(self.revoke, question.id, "")
+        await change_state(self.revoke, question.id, "")
         return False
 
     async def request(self, approval_request: ApprovalRequest) -> PendingApproval:
@@ -253,19 +263,19 @@ class Approvals:
         Raises: TidegateError APPROVAL_DECLINED while a denial cools off, LIMIT_RATE if too many
         questions wait.
         """
-        return await asyncio.to_thread(self._consult, approval_request)
+        return await change_state(self._consult, approval_request)
 
     async def find_answer(self, approval_request: ApprovalRequest) -> PendingApproval | None:
         """As `request`, but asks nothing: None if there is no answer."""
-        return await asyncio.to_thread(self._answered, approval_request)
+        return await change_state(self._answered, approval_request)
 
     async def give_back(self, id: str) -> None:
         """Let a grant that was used up count again, for a call that did not run."""
-        await asyncio.to_thread(self._give_back, id)
+        await change_state(self._give_back, id)
 
     async def attach_dry_run(self, question: PendingApproval, dry_run: DryRun) -> PendingApproval:
         """The question with what a dry run showed, also kept so."""
-        await asyncio.to_thread(self._store.attach_dry_run, question.id, dry_run)
+        await change_state(self._store.attach_dry_run, question.id, dry_run)
         return structs.replace(question, dry_run=dry_run)
 
     async def attach_new_state(self, id: str, state: NewState) -> None:
@@ -277,7 +287,7 @@ class Approvals:
                 dry_run = structs.replace(question.dry_run or DryRun(), state=state)
                 self._store.attach_dry_run(id, dry_run)
 
-        await asyncio.to_thread(attach)
+        await change_state(attach)
 
     async def wait(
         self,
@@ -293,23 +303,17 @@ class Approvals:
         gone = asyncio.Event()
         cancellation.listen(gone.set)
         loop = asyncio.get_running_loop()
-        renew_at = loop.time()
-        until = renew_at + wait_s
+        until = loop.time() + wait_s
         try:
             while not gone.is_set() and (left := until - loop.time()) > 0:
-                if loop.time() >= renew_at:
-                    renew_at = loop.time() + lease_s / 2
-                    waits_until = self._clock() + min(left, lease_s)
-                    await asyncio.to_thread(self._store.set_waiting, question.id, waits_until)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(gone.wait(), min(left, _LOOK_S))
-                now = await asyncio.to_thread(self._store.find, question.id)
-                if now is None or now.state != "pending":
+                waits_until = self._clock() + min(left, lease_s)
+                await change_state(self._store.set_waiting, question.id, waits_until)
+                if await self._awaited.wait(question.id, gone, min(left, lease_s / 2)):
                     return True
         finally:
             cancellation.forget(gone.set)
             with suppress(TidegateError):  # the card says for longer that the caller waits
-                await asyncio.to_thread(self._store.set_waiting, question.id, None)
+                await change_state(self._store.set_waiting, question.id, None)
         return False
 
     def resolve(
@@ -425,7 +429,7 @@ class Approvals:
         if question.actor != actor:
             raise TidegateError(Code.APPROVAL_NEEDED, "The answer is to another caller's question")
         try:
-            await asyncio.to_thread(
+            await change_state(
                 self.resolve, question.id, "allowed" if allow else "denied", by, reason
             )
         except TidegateError as error:

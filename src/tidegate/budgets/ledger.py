@@ -27,6 +27,7 @@ from tidegate.model.budgets import Budget, Measure, applies
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import Limits
 from tidegate.store.budgets import BudgetStore, Taken
+from tidegate.store.calls import change_state, read_state
 
 MOST_KNOWN = 10_000
 STREAM_PATIENCE_S = 1.0
@@ -159,7 +160,7 @@ class BudgetLedger:
             generation = self._generation_of()
             if generation == self._generation:
                 return
-            budgets = await asyncio.to_thread(self._store.list)
+            budgets = await read_state(self._store.list)
             old, self._meters = self._meters, {}
             for budget in budgets:
                 meter = old.pop(budget.id, None)
@@ -179,10 +180,10 @@ class BudgetLedger:
             await meter.release()
 
     async def _take(self, id: str, began: int, need: int) -> Taken | None:
-        return await asyncio.to_thread(self._store.take, id, began, need)
+        return await change_state(self._store.take, id, began, need)
 
     async def _give_back(self, id: str, began: int, units: int) -> None:
-        await asyncio.to_thread(self._store.give_back, id, began, units)
+        await change_state(self._store.give_back, id, began, units)
 
     def list(self) -> tuple[Budget, ...]:
         """All budgets. Reads the state. Raises: TidegateError STATE_FAILED."""

@@ -212,8 +212,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     that is `core`, and over HTTP every surface has a path of its own. `stdio` serves on stdin and
     stdout in addition to `http`. When the server stops, running calls get `stop_grace_s` seconds to
     finish. With a balancer in front set `drain_delay_s` to a little more than the time between two
-    of its checks: after SIGTERM `/ready` answers 503, and the server goes on for that long. With
-    `log_format` `json` the log on stderr is one JSON object a line.
+    of its checks: after SIGTERM `/ready` answers 503, and the server goes on for that long. While
+    the state cannot be read no new call is let through, and running ones end after `state_grace_s`.
+    With `log_format` `json` the log on stderr is one JSON object a line.
 
     `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
@@ -232,6 +233,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stdio: bool = False
     drain_delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     stop_grace_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
+    state_grace_s: Annotated[float, msgspec.Meta(ge=2, le=600)] = 10.0
     log_format: Literal["text", "json"] = "text"
     auth: bool = True
     pairing: bool = True

@@ -24,6 +24,7 @@ from tidegate.model.requests import Call, EngineRequest, Query
 from tidegate.model.results import Limits, Page
 from tidegate.model.row_changes import ChangedRows, ChangeRows
 from tidegate.model.statements import DryRun, Effect, NewState
+from tidegate.store.calls import change_state
 from tidegate.store.records import ApprovedRun
 
 _MOST_MESSAGE = 500
@@ -132,7 +133,7 @@ async def save_refusal(ctx: CallContext, error: TidegateError) -> None:
     message = error.without_secrets().message[:_MOST_MESSAGE]
     with suppress(TidegateError):  # the audit log has it; this is for the person's card
         text = language_of(source).redact(statement.text, source.dialect)
-        await asyncio.to_thread(approvals.save_refusal, ctx.call.actor.id, source.id, text, message)
+        await change_state(approvals.save_refusal, ctx.call.actor.id, source.id, text, message)
 
 
 async def save_start(ctx: CallContext) -> None:
@@ -168,7 +169,7 @@ async def _keep_run(
     now, message = ctx.services.clock(), message[:_MOST_MESSAGE]
     run = ApprovedRun(state, now, ctx.call_id, rows, message, change)
     with suppress(TidegateError):  # the audit log has it; this is for the person's card
-        await asyncio.to_thread(approvals.attach_run, grant, run)
+        await change_state(approvals.attach_run, grant, run)
 
 
 async def record_new_state(ctx: CallContext, state: NewState | None) -> None:

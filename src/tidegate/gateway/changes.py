@@ -27,6 +27,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Statement
 from tidegate.model.transactions import TransactionRequest
 from tidegate.secrets import without_password
+from tidegate.store.calls import read_state
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})
 """What changes rows and nothing else."""
@@ -202,7 +203,7 @@ async def _was_promised(ctx: CallContext) -> bool:
     approvals = ctx.services.approvals
     if approvals is None:
         return False
-    question = await asyncio.to_thread(approvals.find, ctx.approval.grant)
+    question = await read_state(approvals.find, ctx.approval.grant)
     reversible = question.subject.reversible
     return reversible is not None and reversible.possible
 

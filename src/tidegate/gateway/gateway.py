@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.event import Event
@@ -30,7 +30,7 @@ from tidegate.gateway.open_transactions import OpenTransactions
 from tidegate.gateway.preview import explain_call, explain_text, explain_under_rules
 from tidegate.gateway.recorder import record_failure
 from tidegate.gateway.result_cache import ResultCache
-from tidegate.gateway.running_calls import OPERATOR, RunningCalls
+from tidegate.gateway.running_calls import BLIND, OPERATOR, RunningCalls
 from tidegate.gateway.source_connections import SourceConnections, find, note_login
 from tidegate.gateway.steps import steps_of
 from tidegate.gateway.transactions import leave_transaction, mark_failed
@@ -44,7 +44,22 @@ from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.tracing import Tracing
 
+_SIGHT_S = 0.1
 BY_OPERATOR = "Ask the user before you send it again."
+
+
+class Sight(Protocol):
+    """Whether the state, and so what others changed of rights, is seen (`store.versions`)."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it was not seen for too long."""
+        ...
+
+    @property
+    def age_s(self) -> float:
+        """For how long it was not seen."""
+        ...
 
 
 class GatewayOptions(NamedTuple):
@@ -63,6 +78,10 @@ class GatewayOptions(NamedTuple):
     """What calls cost."""
     tracing: Tracing | None = None
     """Has the tracer while a product traces calls."""
+    sight: Sight | None = None
+    """Whether the state is seen; None where no other process changes it."""
+    grace_s: float = 10.0
+    """After so long without sight of the state what runs is ended, and answers are withheld."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -83,7 +102,8 @@ class Gateway:
         options: GatewayOptions = _NO_OPTIONS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        masking_key, statement_rules, changes, observers, budgets, tracing = options
+        masking_key, statement_rules, changes, observers, budgets, tracing = options[:6]
+        self._sight, self._grace_s = options.sight, options.grace_s
         secret = lru_cache(maxsize=1)(masking_key or _random_key)
 
         @lru_cache(maxsize=1024)
@@ -118,7 +138,7 @@ class Gateway:
                     waiting = action(ctx)
                     if waiting is not None:
                         await waiting
-            return Reply(
+            reply = Reply(
                 *(ctx.payload, ctx.call_id, ctx.approval.granted),
                 *(ctx.source, ctx.identity, ctx.data_rules),
                 changed=ctx.may_change and not ctx.dry_run,
@@ -129,6 +149,9 @@ class Gateway:
                 error.under = ctx.source, ctx.identity, ctx.data_rules
             if error.code is Code.CALL_CANCELLED and call.cancellation.reason == OPERATOR:
                 error.message, error.hint = "An operator cancelled the call", BY_OPERATOR
+            elif error.code is Code.CALL_CANCELLED and call.cancellation.reason == BLIND:
+                error.message = "The call was ended: the state cannot be read"
+                error.retry_after_s = 1.0
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             if ctx.source is not NO_SOURCE:
                 note_login(ctx.connection, error)
@@ -150,6 +173,31 @@ class Gateway:
                 leave_transaction(ctx)
             if ctx.own_trace is not None:
                 leave_trace(ctx)
+        if self._sight is not None and self._sight.is_stale:
+            await self._wait_for_sight(self._sight, ctx)
+        return reply
+
+    async def _wait_for_sight(self, sight: Sight, ctx: CallContext) -> None:
+        """Keep an answer until the state is seen again: its caller may have lost the right to it.
+        Raises: TidegateError STATE_FAILED if that takes too long."""
+        while sight.is_stale:
+            if sight.age_s > self._grace_s:
+                changed = ctx.may_change and not ctx.dry_run
+                error = TidegateError(
+                    Code.STATE_FAILED,
+                    "The call has run, and its answer is withheld: the state cannot be read, and"
+                    " rights may have changed.",
+                    hint=BY_OPERATOR if changed else "Retry in a moment.",
+                    retry_after_s=1.0,
+                )
+                error.call_id = ctx.call_id
+                raise error
+            await asyncio.sleep(_SIGHT_S)
+
+    def end_calls(self) -> None:
+        """End every call and transaction, since the state cannot be seen."""
+        self.running.end_all(BLIND)
+        self._services.transactions.end_all(BLIND)
 
     async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         """Record the answer of a person whom the caller's own client asked.

@@ -32,6 +32,7 @@ from tidegate.model.transactions import (
     TransactionBounds,
     TransactionModes,
 )
+from tidegate.store.calls import change_state
 from tidegate.store.records import ApprovedRun
 
 MAX_CHANGES = 10_000
@@ -282,6 +283,13 @@ class OpenTransactions:
             if not transaction.calls:
                 self._end_soon(transaction, "its source was closed, or has other settings now")
 
+    def end_all(self, reason: str) -> None:
+        """Roll back the transactions in which nothing runs, and record it; of the others their
+        owner learns it when the call ends."""
+        for transaction in list(self._open.values()):
+            if not transaction.calls:
+                self._end_soon(transaction, reason)
+
     async def end(
         self, transaction: OpenTransaction, how: str, reason: str = "", change: str = ""
     ) -> None:
@@ -332,7 +340,7 @@ class OpenTransactions:
             *(state, time.time(), change.event.call_id, change.event.rows, message, kept_as)
         )
         with suppress(TidegateError):  # the audit log has it; this is for the person's card
-            await asyncio.to_thread(self._approvals.attach_run, change.grant, run)
+            await change_state(self._approvals.attach_run, change.grant, run)
 
     def _record_end(self, transaction: OpenTransaction, rows: int, how: str, reason: str) -> None:
         call, source = transaction.begun_by.call, transaction.connection.source

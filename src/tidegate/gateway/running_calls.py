@@ -19,6 +19,8 @@ MOST_TEXT = 1_000
 """Characters of a statement that are shown."""
 _HIDDEN = frozenset({"sample"})
 """What the gate sends for itself, as little as Activity lists it."""
+BLIND = "the state could not be read"
+"""The reason of a cancellation because a right may have been taken away meanwhile."""
 OPERATOR = "an operator cancelled the call"
 """The reason of a cancellation by a person who looks."""
 
@@ -64,6 +66,11 @@ class RunningCalls(dict[str, CallContext]):
         """The call of that id, if it is under way."""
         ctx = self.get(id)
         return None if ctx is None else _described(ctx)
+
+    def end_all(self, reason: str) -> None:
+        """Have every call end."""
+        for ctx in list(self.values()):
+            ctx.call.cancellation.cancel(reason)
 
     def cancel(self, id: str) -> bool:
         """Have a call end: its statement is interrupted in the database. False if it has ended."""

@@ -6,7 +6,6 @@ unseen.
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import Any
 
@@ -40,6 +39,7 @@ from tidegate.policy.data_rules import (
     may_use_table,
     rules_for_people,
 )
+from tidegate.store.calls import change_state, read_state
 
 _MOST_SHOWN = 20
 _MOST_CHARS = 200
@@ -61,7 +61,7 @@ async def load_change(ctx: CallContext) -> None:
             "A change is taken back in a transaction of its own.",
             hint="Send it by itself, outside BEGIN and COMMIT.",
         )
-    entry = await asyncio.to_thread(changes.find, request.change, ctx.source)
+    entry = await read_state(changes.find, request.change, ctx.source)
     if actor.kind == "agent" and entry.actor != actor.id:
         raise no_change(request.change)
     if not can_undo(ctx.engine):
@@ -75,7 +75,7 @@ async def load_change(ctx: CallContext) -> None:
             hint="Try again in a minute.",
             retry_after_s=60.0,
         )
-    image = await asyncio.to_thread(changes.image, entry, place_of(ctx.source))
+    image = await read_state(changes.image, entry, place_of(ctx.source))
     _check_tables(ctx, entry, image)
     ctx.change = structs.replace(ctx.change, undone=entry, max_rows=most_rows(ctx))
     ctx.database = entry.database or ctx.engine.status.database
@@ -147,11 +147,11 @@ async def _settled(
         return entry, ""
     if not found.count:
         with suppress(TidegateError):
-            await asyncio.to_thread(changes.settle, entry, True)
+            await change_state(changes.settle, entry, True)
         return structs.replace(entry, state="done"), ""
     if found.as_before:
         with suppress(TidegateError):
-            await asyncio.to_thread(changes.settle, entry, False)
+            await change_state(changes.settle, entry, False)
         return entry, f"the change {entry.id} was never committed: every row is as before it"
     return entry, f"it is not known whether the change {entry.id} was committed"
 
@@ -185,7 +185,7 @@ async def _put_back(
     kept_as = await end_keeping(ctx)
     if not kept_as:
         with suppress(TidegateError):  # a second undo finds that the rows are other ones
-            await asyncio.to_thread(changes.mark_undone, entry, "")
+            await change_state(changes.mark_undone, entry, "")
     remarks: list[str] = [*found.remarks]
     keeper = ctx.change.keeper
     if keeper is not None and keeper.reason:

@@ -7,7 +7,6 @@ change is forgotten its key goes with it.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.changes import ChangeEntry, ChangeImage, ChangeList, ListChanges
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
+from tidegate.store.calls import read_state
 from tidegate.store.sealing import seal, unseal
 from tidegate.store.supervision import ChangeStore
 
@@ -180,7 +180,7 @@ class UndoLog:
         if not isinstance(request, ListChanges):
             raise TypeError(type(request).__name__)
         own = None if call.actor.kind == "human" else call.actor.id
-        return ChangeList(await asyncio.to_thread(self.list, sources, request, own))
+        return ChangeList(await read_state(self.list, sources, request, own))
 
     def forget_old(self) -> None:
         """Remove what has expired, now and then. Raises: TidegateError STATE_FAILED."""

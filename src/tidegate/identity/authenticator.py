@@ -17,6 +17,7 @@ from tidegate.identity.lockout import Lockout
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
 from tidegate.store.api import SharedStore
+from tidegate.store.calls import change_state, read_state
 
 Tell = Callable[[str, Mapping[str, str]], None]
 """Puts on record what callers without a token can cause: (name, details). Never raises."""
@@ -58,7 +59,7 @@ class Authenticator:
         self._lockout = lockout or Lockout(shared=shared, kind="login")
 
     def authenticate(self, bearer: str | None, address: str) -> Actor | Awaitable[Actor]:
-        """The actor of a bearer token; awaitable if keys must be fetched for it first.
+        """The actor of a bearer token; awaitable if it was not seen before, or is refused.
 
         Raises: TidegateError AUTH_*, POLICY_SCOPE, STATE_FAILED.
         """
@@ -69,22 +70,34 @@ class Authenticator:
         try:
             if self._bridge is not None and bearer.startswith(BRIDGE_PREFIX):
                 return self._bridge.verify(bearer, address)
-            return self._tokens.verify(bearer)
+            return self._tokens.known(bearer) or self._load(bearer, address)
         except TidegateError as error:
-            self.reject(error, address)
-            raise
+            return self._refuse(error, address)
+
+    async def _load(self, bearer: str, address: str) -> Actor:
+        try:
+            while (actor := self._tokens.known(bearer)) is None:
+                await read_state(self._tokens.load, bearer)
+        except TidegateError as error:
+            return await self._refuse(error, address)
+        return actor
 
     async def _verify(self, verifier: Verifier, bearer: str, address: str) -> Actor:
         try:
             return await verifier.verify(bearer)
         except TidegateError as error:
-            self.reject(error, address)
-            raise
+            return await self._refuse(error, address)
 
-    def reject(self, error: TidegateError, address: str) -> None:
+    async def _refuse(self, error: TidegateError, address: str) -> Actor:
+        await self.reject(error, address)
+        raise error
+
+    async def reject(self, error: TidegateError, address: str) -> None:
         """Count a failed attempt. Raises: TidegateError AUTH_LOCKED_OUT instead of the other."""
-        if error.code not in _TURNED_AWAY:
-            return
+        if error.code in _TURNED_AWAY:
+            await change_state(self._count_failure, error, address)
+
+    def _count_failure(self, error: TidegateError, address: str) -> None:
         now = self._clock()
         # A valid token is accepted: clients share an address, and one of them may have a stale
         # token.

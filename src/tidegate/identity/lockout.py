@@ -2,12 +2,14 @@
 
 Counts by address, never by token, because a guesser sends another token each time. A success
 forgives nothing: failures only age, otherwise the holder of one token could go on guessing others.
-The caller gives the time.
+The caller gives the time. With a shared store it is called on a
+thread, since it reads and writes the state.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from threading import Lock
 from typing import TypeVar
 
 from tidegate.errors import Code, TidegateError
@@ -47,6 +49,7 @@ class Lockout:
         self._most = failures
         self._window_s = window_s
         self._lock_s = lock_s
+        self._counting = Lock()
         self._failures: dict[str, list[float]] = {}
         self._locked_until: dict[str, float] = {}
 
@@ -55,7 +58,7 @@ class Lockout:
         key = origin(address)
         until = self._locked_until.get(key)
         if until is not None and now >= until:
-            del self._locked_until[key]
+            self._locked_until.pop(key, None)
             until = None
         if until is None and self._shared is not None:
             with suppress(TidegateError):
@@ -64,7 +67,8 @@ class Lockout:
             return
         if until > now + self._lock_s:  # the clock was set back: a lock lasts no longer for that
             until = now + self._lock_s
-            _put(self._locked_until, key, until)
+            with self._counting:
+                _put(self._locked_until, key, until)
             if self._shared is not None:
                 with suppress(TidegateError):
                     self._shared.lock(f"{self._kind} {key}", until)
@@ -77,15 +81,16 @@ class Lockout:
     def failed(self, address: str, now: float) -> bool:
         """Count a failed attempt; True if it locks the address."""
         key = origin(address)
-        # Taken out and put back, so that the dict's order is that of the last failure.
-        recent = [at for at in self._failures.pop(key, ()) if now - at < self._window_s]
-        recent.append(now)
         locked = self._failed_anywhere(f"{self._kind} {key}", now)
-        if not locked and len(recent) < self._most:
-            _put(self._failures, key, recent)
-            return False
-        self._locked_until.pop(key, None)
-        _put(self._locked_until, key, now + self._lock_s)
+        with self._counting:
+            # Taken out and put back, so that the dict's order is that of the last failure.
+            recent = [at for at in self._failures.pop(key, ()) if now - at < self._window_s]
+            recent.append(now)
+            if not locked and len(recent) < self._most:
+                _put(self._failures, key, recent)
+                return False
+            self._locked_until.pop(key, None)
+            _put(self._locked_until, key, now + self._lock_s)
         return True
 
     def _failed_anywhere(self, key: str, now: float) -> bool:

@@ -1,8 +1,10 @@
 """Ends what runs for tokens that were revoked, have expired or have fewer rights than it began
 with, and on sources whose rules have changed.
 
-Another process may have changed a token, so the state is checked four times a second; a check costs
-microseconds while nothing has changed.
+Another process may have changed a token: that is known from memory (`store/versions.py`), and
+checked four times a second; a check takes microseconds while nothing has changed. A state that
+cannot be seen may hold a revocation: no new call is let through after `STALE_S`, and those that run
+are ended after a grace.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidegate.errors import TidegateError
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
+from tidegate.store.calls import read_state
 
 LOOK_S = 0.25
 
@@ -36,6 +39,14 @@ class SessionOwner(Protocol):
         ...
 
 
+class Blindness(NamedTuple):
+    """What happens when the state is not seen for more than `grace_s`, which is `age_s` now."""
+
+    age_s: Callable[[], float]
+    grace_s: float
+    end_calls: Callable[[], None]
+
+
 class RevocationWatcher:
     """Closes the sessions in `owners` whose token was revoked or has expired."""
 
@@ -45,6 +56,7 @@ class RevocationWatcher:
         owners: Collection[SessionOwner],
         clock: Callable[[], float] = time.time,
         follow_sources: Callable[[], object] = lambda: None,
+        blindness: Blindness | None = None,
     ) -> None:
         """`follow_sources` ends what runs on sources whose rules or settings have changed."""
         self._follow_sources = follow_sources
@@ -52,31 +64,37 @@ class RevocationWatcher:
         self._owners = owners
         self._clock = clock
         self._generation = -1
+        self._blindness = blindness
 
     async def run(self, look_s: float = LOOK_S) -> None:
         """Check until cancelled."""
         while True:
             await asyncio.sleep(look_s)
-            self.check()
+            await self.check()
 
-    def check(self) -> None:
+    async def check(self) -> None:
         """End the sessions of tokens that are no longer valid. A store that cannot be read is
         checked again later; until then it refuses every new call by itself."""
-        try:
+        with suppress(TidegateError):
             generation = self._tokens.generation()
             if generation != self._generation:
                 actors = [actor for owner in self._owners for actor in owner.actors()]
-                revoked = self._tokens.revoked({actor.id for actor in actors})
-                narrowed = self._tokens.exceeding(actors) - revoked
+                revoked, narrowed = await read_state(self._ended, actors)
                 for owner in self._owners:
                     if revoked:
                         owner.end_actors(revoked, "the token was revoked")
                     if narrowed:
                         owner.end_actors(narrowed, "the token has fewer rights now")
                 self._generation = generation
-        except TidegateError:
-            pass
         with suppress(TidegateError):
             self._follow_sources()
         for owner in self._owners:
             owner.end_expired(self._clock(), "the token has expired")
+        blind = self._blindness
+        if blind is not None and blind.age_s() > blind.grace_s:
+            blind.end_calls()
+
+    def _ended(self, actors: Collection[Actor]) -> tuple[frozenset[str], frozenset[str]]:
+        """Of these actors, those whose token was revoked, and those who hold more than theirs."""
+        revoked = self._tokens.revoked({actor.id for actor in actors})
+        return revoked, self._tokens.exceeding(actors) - revoked

@@ -69,11 +69,12 @@ _TAKEN = frozenset({BRIDGE, ANONYMOUS.name, stdio().name, cli().name})
 
 
 class _Known:
-    """A token that was seen, kept until the rights in the store change."""
+    """A token as it was read at this generation of the rights."""
 
-    __slots__ = ("actor", "expires_at", "touched_at")
+    __slots__ = ("actor", "expires_at", "generation", "touched_at")
 
-    def __init__(self, entry: TokenEntry) -> None:
+    def __init__(self, entry: TokenEntry, generation: int) -> None:
+        self.generation = generation
         self.actor = actor_of_token(entry)
         self.expires_at = _end(entry)
         self.touched_at = entry.last_used_at or 0.0
@@ -113,7 +114,6 @@ class Tokens:
         self._clock = clock
         self._records = records
         self._known: dict[bytes, _Known] = {}
-        self._generation = -1
         self._uses: WriteBehind[tuple[str, float]] = WriteBehind(
             self._note_uses, delay_s=_TOUCH_DELAY_S
         )
@@ -305,19 +305,21 @@ class Tokens:
         return self._files is not None and self._files.by_digest(_digest(bearer)) is not None
 
     def verify(self, plaintext: str) -> Actor:
-        """The actor that holds this token. Microseconds if the token was seen before.
+        """The actor that holds this token. Microseconds if the token was seen before, else it reads
+        the state.
 
         Raises: TidegateError AUTH_INVALID if it is not a token, unknown or revoked, AUTH_EXPIRED,
         STATE_FAILED.
         """
-        generation = self.generation()
-        if generation != self._generation:
-            self._known.clear()
-            self._generation = generation
-        digest = _digest(plaintext)
-        known = self._known.get(digest)
-        if known is None:
-            known = self._look_up(plaintext, digest)
+        while (actor := self.known(plaintext)) is None:
+            self.load(plaintext)
+        return actor
+
+    def known(self, plaintext: str) -> Actor | None:
+        """As `verify`, from memory: None if the token has to be loaded first."""
+        known = self._known.get(_digest(plaintext))
+        if known is None or known.generation != self.generation():
+            return None
         now = self._clock()
         if now >= known.expires_at:
             raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.")
@@ -326,15 +328,12 @@ class Tokens:
             self._uses.add((known.actor.id, now))
         return known.actor
 
-    def flush(self) -> None:
-        """Write when tokens were last used, which otherwise follows seconds later."""
-        self._uses.flush()
-
-    def close(self) -> None:
-        """Write what waits and end the background thread; the store stays open."""
-        self._uses.close()
-
-    def _look_up(self, plaintext: str, digest: bytes) -> _Known:
+    def load(self, plaintext: str) -> None:
+        """Read a token, so that it is known until the next change of tokens. From any thread.
+        Raises: TidegateError AUTH_INVALID if it is not a token, unknown or revoked,
+        STATE_FAILED."""
+        # Before the read: what is changed during it makes this worthless.
+        generation, digest = self.generation(), _digest(plaintext)
         entry = self._store.by_digest(digest) if re.fullmatch(_PLAINTEXT, plaintext) else None
         if entry is None and self._files is not None:
             entry = self._files.by_digest(digest)
@@ -342,8 +341,15 @@ class Tokens:
             raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if len(self._known) >= _KNOWN_BOUND:
             self._known.clear()
-        known = self._known[digest] = _Known(entry)
-        return known
+        self._known[digest] = _Known(entry, generation)
+
+    def flush(self) -> None:
+        """Write when tokens were last used, which otherwise follows seconds later."""
+        self._uses.flush()
+
+    def close(self) -> None:
+        """Write what waits and end the background thread; the store stays open."""
+        self._uses.close()
 
     def _refuse_of_file(self, name: str, entry: TokenEntry | None = None) -> None:
         """Raises: TidegateError ARGUMENT_INVALID for a token that only its file can change."""

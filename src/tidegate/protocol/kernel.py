@@ -276,7 +276,7 @@ class Kernel:
         method = self._find(message, method, request)
         if isinstance(params, p.Answered) and request.wire.modern:
             if params.request_state is not None:
-                self._round_trips.take_answers(message, params, request)
+                await self._round_trips.take_answers(message, params, request)
             elif params.input_responses is not None:
                 # Without a state there was no question: such answers are volunteered.
                 request.volunteered = params.input_responses
@@ -291,7 +291,7 @@ class Kernel:
             result = await method.handle(self._served, request, params)
         except InputRequired as required:
             meta = self._served.server_meta
-            result = self._round_trips.require(message, params, request, required, meta)
+            result = await self._round_trips.require(message, params, request, required, meta)
         finally:
             if running is not None:
                 withdrawn = running.get(request.id) is not request.cancellation

@@ -20,17 +20,19 @@ class MultiRoundTrip:
     def __init__(self, seal: RequestState) -> None:
         self._seal = seal
 
-    def take_answers(self, message: Message, params: p.Answered, request: McpRequest) -> None:
+    async def take_answers(self, message: Message, params: p.Answered, request: McpRequest) -> None:
         """Open the state of a retry.
 
         Raises: RpcError INVALID_PARAMS if the state is not valid for this call.
         """
         given = params.input_responses or {}
-        state = self._seal.open(params.request_state or "", _binding(message, params, request))
+        state = await self._seal.open(
+            params.request_state or "", _binding(message, params, request)
+        )
         fresh = {key: value for key, value in given.items() if key in state.asked}
         request.answers = {**state.answers, **fresh}
 
-    def require(
+    async def require(
         self,
         message: Message,
         params: p.Params,
@@ -39,7 +41,7 @@ class MultiRoundTrip:
         server_meta: bytes,
     ) -> bytes:
         """The `InputRequiredResult` that asks for what the handler lacks."""
-        state = self._seal.seal(
+        state = await self._seal.seal(
             _binding(message, params, request), tuple(required.asks), request.answers
         )
         return encode(

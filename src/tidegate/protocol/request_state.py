@@ -11,8 +11,7 @@ import hashlib
 import os
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -30,9 +29,13 @@ class State(msgspec.Struct, frozen=True):
     answers: dict[str, Any]
 
 
-UseOnce = Callable[[str, float, float], bool]
+UseOnce = Callable[[str, float, float], Awaitable[bool]]
 """Uses up a nonce, which is remembered until a time, now; False if it was used before. Both times
 are in Unix seconds."""
+
+
+async def _own_key() -> bytes:
+    return os.urandom(32)
 
 
 class RequestState:
@@ -41,13 +44,13 @@ class RequestState:
 
     def __init__(
         self,
-        key: Callable[[], bytes] | None = None,
+        key: Callable[[], Awaitable[bytes]] | None = None,
         use_once: UseOnce | None = None,
         *,
         lifetime_s: float = 600.0,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._make_key = key or partial(os.urandom, 32)
+        self._make_key = key or _own_key
         self._key: bytes | None = None
         self._use_once = use_once or self._use_once_here
         self._lifetime_s = lifetime_s
@@ -55,7 +58,7 @@ class RequestState:
         self._used: dict[str, float] = {}
         self._decoder = msgspec.msgpack.Decoder(State)
 
-    def seal(self, binding: bytes, asked: tuple[str, ...], answers: Mapping[str, Any]) -> str:
+    async def seal(self, binding: bytes, asked: tuple[str, ...], answers: Mapping[str, Any]) -> str:
         """A fresh state for the questions in `asked`."""
         state = State(
             nonce=os.urandom(12).hex(),
@@ -65,14 +68,15 @@ class RequestState:
             answers=dict(answers),
         )
         iv = os.urandom(12)
+        cipher = await self._cipher()
         return urlsafe_b64encode(
-            iv + self._cipher().encrypt(iv, msgspec.msgpack.encode(state), None)
+            iv + cipher.encrypt(iv, msgspec.msgpack.encode(state), None)
         ).decode()
 
-    def open(self, text: str, binding: bytes) -> State:
+    async def open(self, text: str, binding: bytes) -> State:
         """Open a state, once. Raises: RpcError INVALID_PARAMS if it is not ours, for another
         call or caller, expired, or opened before."""
-        cipher = self._cipher()
+        cipher = await self._cipher()
         try:
             sealed = b64decode(text, b"-_", validate=True)
             state = self._decoder.decode(cipher.decrypt(sealed[:12], sealed[12:], None))
@@ -83,23 +87,23 @@ class RequestState:
             raise RpcError(INVALID_PARAMS, "requestState belongs to another call")
         if now >= state.expires_at:
             raise RpcError(INVALID_PARAMS, "requestState has expired; send the call again")
-        if not self._use_once(state.nonce, state.expires_at, now):
+        if not await self._use_once(state.nonce, state.expires_at, now):
             raise RpcError(INVALID_PARAMS, "requestState was used before; send the call again")
         return state
 
-    def _use_once_here(self, nonce: str, expires_at: float, now: float) -> bool:
+    async def _use_once_here(self, nonce: str, expires_at: float, now: float) -> bool:
         if nonce in self._used:
             return False
         self._used = {nonce: at for nonce, at in self._used.items() if at > now}
         self._used[nonce] = expires_at
         return True
 
-    def _cipher(self) -> Any:
+    async def _cipher(self) -> Any:
         # Imported here: 37 ms that a server which never asks does not pay.
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         if self._key is None:
-            self._key = self._make_key()
+            self._key = await self._make_key()
         return AESGCM(self._key)
 
 

@@ -12,7 +12,7 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -195,11 +195,18 @@ class Task:
         return new
 
 
-class Tasks:
-    """The tasks of one process, whatever server they belong to."""
+AskState = Callable[..., Awaitable[Any]]
 
-    def __init__(self, records: TaskRecords, times: TaskTimes) -> None:
+
+class Tasks:
+    """The tasks of one process, whatever server they belong to. `ask_state` makes a call of
+    `records` off the event loop."""
+
+    def __init__(
+        self, records: TaskRecords, times: TaskTimes, ask_state: AskState = asyncio.to_thread
+    ) -> None:
         self.times = times
+        self._ask_state = ask_state
         self._records = records
         self._server = os.urandom(8).hex()
         self._tasks: dict[str, Task] = {}
@@ -239,7 +246,7 @@ class Tasks:
         self._tasks[task.id] = task
         self._open[record.actor] += 1
         try:
-            await asyncio.to_thread(self._add, record)
+            await self._ask_state(self._add, record)
         except Exception as error:  # noqa: BLE001  whatever the state says, the call goes on as it is
             logger.warning("a call does not become a task: %s", error)
             self._remove(task)
@@ -261,7 +268,7 @@ class Tasks:
         )
         if task.status == "working":
             task.set_status("working", waiting)
-        await asyncio.to_thread(self._records.update, task.record)
+        await self._ask_state(self._records.update, task.record)
 
     def drop(self, task: Task) -> None:
         """Forget a task whose call was answered as any call is."""
@@ -291,7 +298,7 @@ class Tasks:
 
     async def find_record(self, id: str, actor: Actor) -> TaskRecord | None:
         """What the state knows of a task that another process has or had. Raises: as the state."""
-        record = await asyncio.to_thread(self._records.find, id)
+        record = await self._ask_state(self._records.find, id)
         return record if record is not None and record.actor == actor.id else None
 
     async def wait(self, task: Task, cancellation: Cancellation) -> bool:
@@ -363,7 +370,7 @@ class Tasks:
 
         async def work() -> None:
             try:
-                await asyncio.to_thread(write)
+                await self._ask_state(write)
             except Exception as error:  # noqa: BLE001  there is no caller to tell
                 logger.warning(complaint, error)
 

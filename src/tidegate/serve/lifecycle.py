@@ -20,10 +20,11 @@ from typing import Any
 from tidegate.app import App
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
-from tidegate.identity.revocation import RevocationWatcher
+from tidegate.identity.revocation import Blindness, RevocationWatcher
 from tidegate.product import found_already, load
 from tidegate.serve.running_servers import RunningServers
 from tidegate.service import Service
+from tidegate.store.calls import change_state
 from tidegate.system.processes import forget_notices, on_notice
 from tidegate.system.service_manager import ServiceManager
 
@@ -71,23 +72,25 @@ async def serve(
     prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
 ) -> None:
     """Run these edges until `shutdown` asks for a stop or each of them has ended, then close the
-    application. `prepare` is awaited before any of them does; `ready` is called when all of them
-    accept callers.
+    application. `prepare` is awaited before any of them does; `ready` is called on a thread when
+    all of them accept callers.
 
     An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
     TidegateError if an edge cannot start or the start cannot be recorded.
     """
+    versions = app.state.versions
     watcher = RevocationWatcher(
         app.tokens,
         [edge.sessions for edge in edges],
         follow_sources=app.gateway.follow_sources,
+        blindness=Blindness(
+            lambda: versions.age_s, app.config.state_grace_s, app.gateway.end_calls
+        ),
     )
     tasks: list[asyncio.Task[None]] = []
     recorded, entered = False, ExitStack()
     try:
-        with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
-            app.note_rights()
-        app.server_audit.record_start(app.config, " ".join(edge.name for edge in edges))
+        await asyncio.to_thread(_begin, app, " ".join(edge.name for edge in edges))
         recorded = True
         app.token_files.load()
         if prepare is not None:
@@ -104,7 +107,7 @@ async def serve(
         names = [edge.name for edge in edges]
         entered.enter_context(servers.enter(names, surfaces, time.time(), app.console_address))
         if ready is not None:
-            ready()
+            await asyncio.to_thread(ready)  # it may read the state
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
     finally:
         try:
@@ -117,6 +120,14 @@ async def serve(
             await asyncio.gather(*(asyncio.to_thread(each.stop) for each in app.services))
             await app.close()
             entered.close()
+
+
+def _begin(app: App, edges: str) -> None:
+    """Follow the state, and record the start. Raises: TidegateError."""
+    app.state.versions.follow()
+    with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
+        app.note_rights()
+    app.server_audit.record_start(app.config, edges)
 
 
 def _services_of(app: App) -> list[Service]:
@@ -170,7 +181,7 @@ async def _forget_changes(app: App) -> None:
     while True:
         await asyncio.sleep(FORGET_S)
         with suppress(TidegateError):  # the state cannot be written: the next time
-            await asyncio.to_thread(app.undo_log.forget_old)
+            await change_state(app.undo_log.forget_old)
 
 
 def keep_freed_memory() -> bool:

@@ -11,10 +11,10 @@ that method. Before a method that has changed a topic returns, `versions.learn` 
 counters that its transaction saw last. A server whose transactions run side by side changes
 counters last, in the order of `TOPICS`, so that no two wait for each other.
 
-A server calls `follow`: then one thread reads the counters every `LOOK_S`, whatever the number of
-those who wait, and `of` answers from memory. It refuses once the state has not been seen for
-`STALE_S`: a right may have been taken away meanwhile. Where nothing follows, as in a command, `of`
-reads the state when what it knows is older than `_FRESH_S`.
+A server calls `follow`: then one thread reads the counters every `LOOK_S` or, where that costs
+little, more often, whatever the number of those who wait, and `of` answers from memory. It refuses
+once the state has not been seen for `STALE_S`: a right may have been taken away meanwhile. Where
+nothing follows, as in a command, `of` reads the state when what it knows is older than `_FRESH_S`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Topic = Literal["approvals", "budgets", "operators", "pairings", "sources", "tab
 TOPICS: tuple[Topic, ...] = (
     "approvals", "budgets", "operators", "pairings", "sources", "tabs", "tokens"
 )  # fmt: skip
-"""`operators`: also their sessions, but for the time of their last use. `tabs`: what `events` of
+"""`operators`: also their sessions, except the time of their last use. `tabs`: what `events` of
 the windows gives. The others are what the area of that name holds; the use of a budget or a token
 is no change."""
 
@@ -46,10 +46,15 @@ class Versions:
     """The counters of one state as this process knows them. Safe to use from any thread."""
 
     def __init__(
-        self, read: Callable[[], Mapping[Topic, int]], clock: Callable[[], float] = monotonic
+        self,
+        read: Callable[[], Mapping[Topic, int]],
+        look_s: float = LOOK_S,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`read` gives the counters as they are in the state. Raises: TidegateError."""
+        """`read` gives the counters as they are in the state (raises: TidegateError), and is
+        called every `look_s` where they are followed."""
         self._read = read
+        self._look_s = look_s
         self._clock = clock
         self._known: dict[Topic, int] = {}
         self._seen_at = float("-inf")
@@ -72,6 +77,11 @@ class Versions:
         """For how long the state has not been seen."""
         return self._clock() - self._seen_at
 
+    @property
+    def is_stale(self) -> bool:
+        """Whether the state is followed and was not seen for `STALE_S`."""
+        return self._thread is not None and self._clock() - self._seen_at > STALE_S
+
     def of(self, topic: Topic) -> int:
         """How often the topic changed. Raises: TidegateError STATE_FAILED."""
         age_s = self._clock() - self._seen_at
@@ -85,11 +95,11 @@ class Versions:
     def check(self) -> None:
         """Raises: TidegateError STATE_FAILED where the state is followed and was not seen for
         `STALE_S`."""
-        if self._thread is not None and self._clock() - self._seen_at > STALE_S:
+        if self.is_stale:
             raise self.stale_error()
 
     def stale_error(self) -> TidegateError:
-        """What callers are told while the state cannot be seen."""
+        """What callers get while the state cannot be seen."""
         why = f" {self._failure.message}" if self._failure is not None else ""
         return TidegateError(
             Code.STATE_FAILED,
@@ -109,14 +119,12 @@ class Versions:
                     # A state that lost its last moments counts from a lower number. Only what this
                     # process has changed since the read began is not lost.
                     ours = self._learned != learned
-                    self._publish(
-                        {
-                            topic: number
-                            for topic, number in found.items()
-                            if number > (had := self._known.get(topic, -1))
-                            or (number < had and not ours)
-                        }
-                    )
+                    more: dict[Topic, int] = {}
+                    for topic, number in found.items():
+                        had = self._known.get(topic, -1)
+                        if number > had or (number < had and not ours):
+                            more[topic] = number
+                    self._publish(more)
             except TidegateError as error:
                 self._failure = error
                 raise
@@ -128,11 +136,10 @@ class Versions:
         Never raises: what cannot be read after it is read again by those who follow."""
         with self._publishing:
             self._learned += 1
-            more = {
-                topic: number
-                for topic, number in found.items()
-                if number > self._known.get(topic, -1)
-            }
+            more: dict[Topic, int] = {}
+            for topic, number in found.items():
+                if number > self._known.get(topic, -1):
+                    more[topic] = number
             try:
                 self._publish(more)
             except TidegateError as error:
@@ -192,10 +199,10 @@ class Versions:
         self._closing.set()
         self._seen_at = float("-inf")
         if self._thread is not None:
-            self._thread.join(LOOK_S)
+            self._thread.join(self._look_s)
 
     def _follow(self) -> None:
-        while not self._closing.wait(LOOK_S):
+        while not self._closing.wait(self._look_s):
             with suppress(TidegateError):  # it is known as `_failure`, and read again
                 self.look()
 

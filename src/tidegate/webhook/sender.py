@@ -19,6 +19,7 @@ import msgspec
 
 from tidegate.config.webhook import WebhookSettings
 from tidegate.errors import TidegateError
+from tidegate.store.calls import change_state
 from tidegate.store.records import WebhookMessage
 from tidegate.store.supervision import WebhookStore
 
@@ -115,17 +116,17 @@ class WebhookSender:
             return
         from tidegate.webhook.delivery import deliver  # who has no webhook does not pay for it
 
-        waiting = await asyncio.to_thread(self._collect, settings)
+        waiting = await change_state(self._collect, settings)
         self._change_health(waiting=waiting)
         while self._settings is settings and self._clock() >= self._quiet_until:
             now = self._clock()
-            message = await asyncio.to_thread(self._store.take, now, now + _LEASE_S)
+            message = await change_state(self._store.take, now, now + _LEASE_S)
             if message is None:
                 return
             attempt = await deliver(settings, message.id, message.body)
             if self._settings is not settings:
                 return  # it is sent again when its lease is over, as the new settings say
-            await asyncio.to_thread(self._note_attempt, message, attempt)
+            await change_state(self._note_attempt, message, attempt)
             if not attempt.is_sent:
                 return
 

@@ -10,7 +10,6 @@ It answers what the gate has let through, for the sources that the gate says its
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -24,6 +23,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, holds
 from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.saved_queries import (
     QueryContent,
     QueryParameter,
@@ -81,12 +81,12 @@ class SavedQueries:
         person = _person(call.actor)
         found = [
             each
-            for each in await asyncio.to_thread(self._store.list, list(by_id))
+            for each in await read_state(self._store.list, list(by_id))
             if _may_read(call.actor, each, by_id[each.source_id])
         ]
         ids = [each.id for each in found]
-        ran = await asyncio.to_thread(self._store.last_runs, person, ids)
-        tabs = await asyncio.to_thread(self._store.attached, person)
+        ran = await read_state(self._store.last_runs, person, ids)
+        tabs = await read_state(self._store.attached, person)
         entries = [
             _entry(call.actor, each, by_id[each.source_id], ran.get(each.id)) for each in found
         ]
@@ -106,7 +106,7 @@ class SavedQueries:
         request = call.request
         assert isinstance(request, ListQueryVersions)  # noqa: S101 - by its place in the table
         entry = await self._found(call.actor, request.id, sources)
-        versions = await asyncio.to_thread(self._store.versions, request.id)
+        versions = await read_state(self._store.versions, request.id)
         return QueryVersions(entry, tuple(versions))
 
     async def add(self, call: Call, sources: tuple[Source, ...]) -> QueryText:
@@ -130,7 +130,7 @@ class SavedQueries:
             changed_at=self._clock(),
         )
         check_content(request.content)
-        added = await asyncio.to_thread(self._store.add, query, request.content)
+        added = await change_state(self._store.add, query, request.content)
         return await self._text(call, added.id, sources)
 
     async def change(self, call: Call, sources: tuple[Source, ...]) -> WrittenQuery:
@@ -157,7 +157,7 @@ class SavedQueries:
             changed_by=_person(call.actor),
             changed_at=self._clock(),
         )
-        written = await asyncio.to_thread(self._store.change, new, request.version, content)
+        written = await change_state(self._store.change, new, request.version, content)
         now = await self._text(call, request.id, sources)
         return WrittenQuery(now, written is not None)
 
@@ -166,7 +166,7 @@ class SavedQueries:
         request = call.request
         assert isinstance(request, RemoveQuery)  # noqa: S101 - by its place in the table
         await self._changeable(call.actor, request.id, sources)
-        if not await asyncio.to_thread(self._store.remove, request.id, request.version):
+        if not await change_state(self._store.remove, request.id, request.version):
             raise TidegateError(
                 Code.QUERY_CHANGED, "The query was changed since, and is not removed."
             )
@@ -178,7 +178,7 @@ class SavedQueries:
         """Keep which version a person runs. Raises: TidegateError QUERY_UNKNOWN."""
         entry = await self._found(actor, id, sources)
         if 0 < version <= entry.query.version:
-            await asyncio.to_thread(self._store.note_run, id, _person(actor), version)
+            await change_state(self._store.note_run, id, _person(actor), version)
 
     async def attach(
         self, actor: Actor, tab_id: str, id: str, version: int, sources: tuple[Source, ...]
@@ -186,11 +186,11 @@ class SavedQueries:
         """Keep that a tab of the person holds a query. Raises: TidegateError QUERY_UNKNOWN."""
         await self._found(actor, id, sources)
         attach = partial(self._store.attach, tab_id, _person(actor), id, version)
-        await asyncio.to_thread(attach)
+        await change_state(attach)
 
     async def readers_check(self, id: str) -> Callable[[Actor, Source], bool]:
         """Says whether a caller may read the query, on one of his sources, as it is now."""
-        query = await asyncio.to_thread(self._store.find, id)
+        query = await read_state(self._store.find, id)
 
         def check(actor: Actor, source: Source) -> bool:
             return (
@@ -206,17 +206,17 @@ class SavedQueries:
     ) -> QueryText:
         entry = await self._found(call.actor, id, sources)
         number = entry.query.text_version if version is None else version
-        found: QueryVersion | None = await asyncio.to_thread(self._store.version, id, number)
+        found: QueryVersion | None = await read_state(self._store.version, id, number)
         if found is None:
             raise _unknown()
         return QueryText(entry, found)
 
     async def _found(self, actor: Actor, id: str, sources: tuple[Source, ...]) -> QueryEntry:
-        query = await asyncio.to_thread(self._store.find, id)
+        query = await read_state(self._store.find, id)
         source = next((each for each in sources if query and each.id == query.source_id), None)
         if query is None or source is None or not _may_read(actor, query, source):
             raise _unknown()
-        ran = await asyncio.to_thread(self._store.last_runs, _person(actor), [id])
+        ran = await read_state(self._store.last_runs, _person(actor), [id])
         return _entry(actor, query, source, ran.get(id))
 
     async def _changeable(self, actor: Actor, id: str, sources: tuple[Source, ...]) -> QueryEntry:

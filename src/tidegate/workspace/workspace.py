@@ -13,7 +13,6 @@ Opening and focusing change no data.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import may_use_table
 from tidegate.store.api import WindowStore
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.records import MAX_TABS, NewTab, TabEntry
 from tidegate.workspace.requests import (
     ClosedTab,
@@ -95,7 +95,7 @@ class Workspace:
         assert isinstance(call.request, OpenWindow)  # noqa: S101 - by its place in the table
         (source,) = sources
         owner = await self._acting_owner(call)
-        window = await asyncio.to_thread(
+        window = await change_state(
             *(self._file.open_window, owner, source.id, _FIRST_TITLE, self._clock(), _by(call))
         )
         return Window(window.id, source.name, self._is_delivered(window.seen_at))
@@ -117,9 +117,7 @@ class Workspace:
             request.schema or "",
             first_title=_FIRST_TITLE if by else "",
         )
-        entry = await asyncio.to_thread(
-            *(self._file.open_tab, owner, source.id, tab, self._clock(), by)
-        )
+        entry = await change_state(*(self._file.open_tab, owner, source.id, tab, self._clock(), by))
         return self._tab(entry, source.name)
 
     async def open_query(self, call: Call, sources: tuple[Source, ...]) -> Tab:
@@ -137,7 +135,7 @@ class Workspace:
             request.schema,
             text=request.text,
         )
-        entry = await asyncio.to_thread(
+        entry = await change_state(
             *(self._file.open_tab, owner, source.id, tab, self._clock(), _by(call))
         )
         return self._tab(entry, source.name)
@@ -153,14 +151,14 @@ class Workspace:
             raise table_refused(table)
         owner = await self._acting_owner(call)
         tab = NewTab(request.view, request.title, table, request.database, request.schema)
-        entry = await asyncio.to_thread(
+        entry = await change_state(
             *(self._file.open_tab, owner, source.id, tab, self._clock(), _by(call))
         )
         return self._tab(entry, source.name)
 
     async def _free_title(self, owner: str, source: Source) -> str:
         """`Query`, or with the first number that no open tab of the source has."""
-        tabs = await asyncio.to_thread(self._file.tabs, owner, [source.id], _MOST_TITLES)
+        tabs = await read_state(self._file.tabs, owner, [source.id], _MOST_TITLES)
         taken = {each.title for each in tabs}
         names = (f"{_FIRST_TITLE} {number}" for number in range(2, _MOST_TITLES + 2))
         return next(name for name in (_FIRST_TITLE, *names) if name not in taken)
@@ -177,7 +175,7 @@ class Workspace:
                 raise TidegateError(Code.TAB_UNKNOWN, _UNKNOWN)
         await self._found(owner, request.tab_id, sources)
         await self._check_rate(call, owner)
-        entry = await asyncio.to_thread(
+        entry = await change_state(
             *(self._file.focus, owner, request.tab_id, list(by_id), self._clock(), _by(call))
         )
         if entry is None:
@@ -190,7 +188,7 @@ class Workspace:
         assert isinstance(request, ListTabs)  # noqa: S101 - by its place in the table
         by_id, owner = self._by_id.get(sources), await self._owner(call.actor)
         if call.actor.tables is None:
-            entries = await asyncio.to_thread(self._file.tabs, owner, list(by_id), request.limit)
+            entries = await read_state(self._file.tabs, owner, list(by_id), request.limit)
         else:
             entries = (await self._shown(call.actor, owner, sources))[: request.limit]
         return Tabs(tuple(self._tab(entry, by_id[entry.source_id].name) for entry in entries))
@@ -215,7 +213,7 @@ class Workspace:
                 chart=request.chart,
             )
 
-        written = await asyncio.to_thread(write)
+        written = await change_state(write)
         return WrittenTab(await self._found(owner, request.tab_id, sources), written)
 
     async def close_tab(self, call: Call, sources: tuple[Source, ...]) -> ClosedTab:
@@ -224,21 +222,21 @@ class Workspace:
         assert isinstance(request, CloseTab)  # noqa: S101 - by its place in the table
         owner = await self._owner(call.actor)
         await self._found(owner, request.tab_id, sources)
-        await asyncio.to_thread(self._file.close_tab, owner, request.tab_id, _by(call))
+        await change_state(self._file.close_tab, owner, request.tab_id, _by(call))
         return ClosedTab()
 
     async def reopen_tab(self, call: Call, sources: tuple[Source, ...]) -> Tab:
         """Open the tab again that was closed last. Raises: TidegateError TAB_UNKNOWN."""
         assert isinstance(call.request, ReopenTab)  # noqa: S101 - by its place in the table
         by_id, owner = self._by_id.get(sources), await self._owner(call.actor)
-        entry = await asyncio.to_thread(self._file.reopen, owner, list(by_id), self._clock())
+        entry = await change_state(self._file.reopen, owner, list(by_id), self._clock())
         if entry is None:
             raise TidegateError(Code.TAB_UNKNOWN, "no tab was closed")
         return self._tab(entry, by_id[entry.source_id].name)
 
     async def _found(self, owner: str, tab_id: str, sources: tuple[Source, ...]) -> Tab:
         by_id = self._by_id.get(sources)
-        entry = await asyncio.to_thread(self._file.find, owner, tab_id)
+        entry = await read_state(self._file.find, owner, tab_id)
         if entry is None or entry.source_id not in by_id:
             raise TidegateError(Code.TAB_UNKNOWN, _UNKNOWN)
         return self._tab(entry, by_id[entry.source_id].name)
@@ -247,7 +245,7 @@ class Workspace:
         """The operator whose windows a caller acts on; empty for those of no one."""
         if actor.owner:
             return actor.owner
-        names = await asyncio.to_thread(self._operators)
+        names = await read_state(self._operators)
         return names[0] if len(names) == 1 else ""
 
     async def _acting_owner(self, call: Call) -> str:
@@ -260,7 +258,7 @@ class Workspace:
         sees it."""
         if call.actor.kind != "agent" or not owner:
             return
-        if not self._is_delivered(await asyncio.to_thread(self._file.seen_at, owner)):
+        if not self._is_delivered(await read_state(self._file.seen_at, owner)):
             return
         now = self._clock()
         left = self._acted_at.get(call.actor.id, 0.0) + ACT_S - now
@@ -278,7 +276,7 @@ class Workspace:
     async def _shown(self, actor: Actor, owner: str, sources: tuple[Source, ...]) -> list[TabEntry]:
         """The tabs without those of tables that the actor may not use."""
         by_id = self._by_id.get(sources)
-        entries = await asyncio.to_thread(self._file.tabs, owner, list(by_id), MAX_TABS)
+        entries = await read_state(self._file.tabs, owner, list(by_id), MAX_TABS)
         return [
             entry
             for entry in entries

@@ -76,7 +76,7 @@ CHANGES = {
         lambda state: state.approvals.attach_dry_run("a1", DryRun()),
         lambda state: state.approvals.resolve("a1", "allowed", "ada", "", 110.0),
         lambda state: state.approvals.answer("a1", BOUNDS, 120.0),
-        lambda state: state.approvals.attach_run("a1", ApprovedRun("done", 130.0)),
+        lambda state: state.approvals.attach_run("a1", ApprovedRun("done", 130.0, "call")),
         lambda state: state.approvals.expire_old(900.0, grants=0, questions=0, ended=800.0),
     ),
     "operators": (

@@ -1,11 +1,13 @@
 """The authenticator: who is refused, who is locked out, and what is recorded."""
 
+import asyncio
+
 import pytest
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.authenticator import Authenticator
 from tidegate.identity.tokens import Tokens
-from tidegate.model.actors import Scope
+from tidegate.model.actors import Actor, Scope
 from tidegate.store.records import TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
@@ -22,9 +24,16 @@ class Harness:
             self.tokens, lambda *words: self.reported.append(words), clock=lambda: self.now
         )
 
+    def admit(self, bearer, address="10.0.0.1"):
+        async def wait():
+            found = self.authenticator.authenticate(bearer, address)
+            return found if isinstance(found, Actor) else await found
+
+        return asyncio.run(wait())
+
     def code(self, bearer, address="10.0.0.1"):
         with pytest.raises(TidegateError) as caught:
-            self.authenticator.authenticate(bearer, address)
+            self.admit(bearer, address)
         return caught.value.code
 
     def close(self):
@@ -73,7 +82,7 @@ def test_who_holds_a_token_comes_in_from_a_locked_address(harness):
     plaintext, entry = harness.tokens.create("good", TokenRights(Scope.READ_ONLY))
     for _ in range(6):
         harness.code(GUESS)
-    assert harness.authenticator.authenticate(plaintext, "10.0.0.1").id == entry.id
+    assert harness.admit(plaintext).id == entry.id
 
 
 def test_a_store_that_fails_is_no_failed_login(harness):
@@ -81,3 +90,15 @@ def test_a_store_that_fails_is_no_failed_login(harness):
     for _ in range(6):
         assert harness.code(GUESS) is Code.STATE_FAILED
     assert harness.reported == []
+
+
+def test_a_token_is_read_once_until_rights_change(harness):
+    plaintext, entry = harness.tokens.create("good", TokenRights(Scope.READ_ONLY))
+    authenticate = harness.authenticator.authenticate
+    assert harness.admit(plaintext).id == entry.id
+    assert authenticate(plaintext, "10.0.0.1").id == entry.id  # at once, from memory
+    harness.tokens.create("other", TokenRights(Scope.READ_ONLY))
+    assert harness.tokens.known(plaintext) is None
+    assert harness.admit(plaintext).id == entry.id
+    harness.tokens.revoke("good")
+    assert harness.code(plaintext) is Code.AUTH_INVALID

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.identity.revocation import RevocationWatcher
+from tidegate.identity.revocation import Blindness, RevocationWatcher
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Scope
 from tidegate.store.records import TokenRights
@@ -41,29 +41,29 @@ def opened(tmp_path):
         store.close()
 
 
-def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
+async def test_what_a_token_holds_ends_when_another_process_revokes_it(opened):
     here, elsewhere = opened(), opened()
     kept = here.verify(here.create("kept", TokenRights(Scope.READ_ONLY))[0])
     lost = here.verify(here.create("lost", TokenRights(Scope.READ_ONLY))[0])
     owner = Ward(kept, lost, lost)
     watcher = RevocationWatcher(here, [owner], lambda: 1000.0)
-    watcher.check()
+    await watcher.check()
     assert owner.open == [kept, lost, lost]
     elsewhere.revoke("lost")
-    watcher.check()
+    await watcher.check()
     assert owner.open == [kept]
 
 
-def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
+async def test_a_token_revoked_before_the_first_look_is_seen_too(opened):
     tokens = opened()
     lost = tokens.verify(tokens.create("lost", TokenRights(Scope.READ_ONLY))[0])
     tokens.revoke("lost")
     owner = Ward(lost)
-    RevocationWatcher(tokens, [owner], lambda: 1000.0).check()
+    await RevocationWatcher(tokens, [owner], lambda: 1000.0).check()
     assert owner.open == []
 
 
-def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
+async def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
     now = [1000.0]
     tokens = opened(lambda: now[0])
     brief = tokens.verify(
@@ -72,19 +72,30 @@ def test_what_a_token_holds_ends_at_the_very_moment_of_its_expiry(opened):
     owner = Ward(brief)
     watcher = RevocationWatcher(tokens, [owner], lambda: now[0])
     now[0] = 1059.9
-    watcher.check()
+    await watcher.check()
     assert owner.open == [brief]
     now[0] = 1060.0
-    watcher.check()
+    await watcher.check()
     assert owner.open == []
 
 
-def test_a_store_that_fails_does_not_end_the_vigil(opened):
+async def test_a_store_that_fails_does_not_end_the_vigil(opened):
     tokens = opened()
     owner = Ward(
         tokens.verify(tokens.create("brief", TokenRights(Scope.READ_ONLY), expires_at=1060.0)[0])
     )
     watcher = RevocationWatcher(tokens, [owner], lambda: 1060.0)
     tokens._store._rights.close()
-    watcher.check()
+    await watcher.check()
     assert owner.open == []
+
+
+async def test_what_runs_ends_when_the_state_was_not_seen_for_longer_than_the_grace(opened):
+    ended, age_s = [], [9.9]
+    blindness = Blindness(lambda: age_s[0], 10.0, lambda: ended.append("calls"))
+    watcher = RevocationWatcher(opened(), [], lambda: 1000.0, blindness=blindness)
+    await watcher.check()
+    assert ended == []
+    age_s[0] = 10.1
+    await watcher.check()
+    assert ended == ["calls"]

@@ -180,7 +180,9 @@ def test_a_file_that_cannot_be_used_makes_no_token_valid_and_says_why(
     assert given.files.problems == {}
 
 
-def test_what_runs_for_a_token_ends_when_it_leaves_the_file_or_may_do_less(given: Given) -> None:
+async def test_what_runs_for_a_token_ends_when_it_leaves_the_file_or_may_do_less(
+    given: Given,
+) -> None:
     given.write(
         listed("a", "a" * 20, scope="readWrite") + listed("b", "b" * 20)[len("tokens:\n") :]
     )
@@ -198,10 +200,10 @@ def test_what_runs_for_a_token_ends_when_it_leaves_the_file_or_may_do_less(given
             return
 
     watcher = RevocationWatcher(given.tokens, [Owner()], lambda: NOW)
-    watcher.check()
+    await watcher.check()
     assert ended == []
     given.write(listed("a", "a" * 20))
-    watcher.check()
+    await watcher.check()
     assert sorted(ended) == sorted([a.id, b.id])
 
 
@@ -238,7 +240,7 @@ def test_what_a_file_gives_is_on_record_first_and_a_log_that_fails_gives_nothing
     assert found.name == "ci"
 
 
-def test_beside_an_authorization_server_a_token_of_a_file_is_known_by_its_hash(
+async def test_beside_an_authorization_server_a_token_of_a_file_is_known_by_its_hash(
     given: Given,
 ) -> None:
     asked: list[str] = []
@@ -255,8 +257,10 @@ def test_beside_an_authorization_server_a_token_of_a_file_is_known_by_its_hash(
     authenticator = Authenticator(
         given.tokens, lambda name, words: None, verifier=Verifier(), clock=lambda: NOW
     )
-    actor = authenticator.authenticate(SECRET, "203.0.113.7")
-    assert isinstance(actor, Actor)
+    first = authenticator.authenticate(SECRET, "203.0.113.7")
+    assert not isinstance(first, Actor)  # it has to be loaded
+    actor = await first
+    assert authenticator.authenticate(SECRET, "203.0.113.7") is actor
     assert (actor.name, asked) == ("ci", [])
     authenticator.authenticate("header.payload.signature", "203.0.113.7")
     assert asked == ["header.payload.signature"]

@@ -25,6 +25,7 @@ from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.pairing import PairingService, Refused
 from tidegate.model.actors import Scope
+from tidegate.store.calls import change_state
 from tidegate.store.records import TokenRights
 
 ASK = "/v1/integrations/pair"
@@ -75,7 +76,7 @@ def pairing_routes(pairing_service: PairingService) -> Router:
             None if body.days is None else body.days * _DAY_S,
         )
         async with turn:
-            asked = await asyncio.to_thread(
+            asked = await change_state(
                 pairing_service.ask, body.client, body.code_challenge, wanted, request.address
             )
         return json_response(
@@ -92,7 +93,7 @@ def pairing_routes(pairing_service: PairingService) -> Router:
     async def exchange(request: HttpRequest) -> HttpResponse:
         body = await _body(request, _Exchange)
         async with turn:
-            token = await asyncio.to_thread(
+            token = await change_state(
                 pairing_service.exchange, body.code, body.code_verifier, request.address
             )
         return json_response(200, {"token": token})

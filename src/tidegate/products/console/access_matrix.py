@@ -32,6 +32,7 @@ from tidegate.products.console.cards import source_fields
 from tidegate.products.console.cells import column_fields, text_of
 from tidegate.products.console.data_calls import check_sql
 from tidegate.products.console.sign_in import actor_of
+from tidegate.store.calls import read_state
 
 MOST_ROWS = 200
 MOST_CALLERS = 2_000
@@ -165,7 +166,7 @@ class AccessMatrix:
         Raises: TidegateError ARGUMENT_INVALID, AUDIT_UNAVAILABLE, and what opening the source
         raises.
         """
-        caller, source = await asyncio.to_thread(self._pair, body.caller, body.source, signed_in)
+        caller, source = await read_state(self._pair, body.caller, body.source, signed_in)
         records = self._consent.records(signed_in, address)
         details = _asked_about(caller, source)
         await asyncio.to_thread(records.before, "access.asked", details)
@@ -195,7 +196,7 @@ class AccessMatrix:
         Raises: TidegateError POLICY_DENIED unless the token may read it without a yes;
         ARGUMENT_INVALID, AUDIT_UNAVAILABLE; as the gate.
         """
-        caller, source = await asyncio.to_thread(self._pair, body.caller, body.source, signed_in)
+        caller, source = await read_state(self._pair, body.caller, body.source, signed_in)
         if caller.kind != "token":
             raise TidegateError(Code.ARGUMENT_INVALID, "Rows are shown as a token reads them")
         check_sql(source, "rows of its statements are not shown here")

@@ -21,6 +21,7 @@ from tidegate.products.console.operator_accounts import (
 )
 from tidegate.products.console.pairing_requests import Approve, PairingRequests
 from tidegate.products.console.token_forms import ChangeToken, MakeToken, TokenForms
+from tidegate.store.calls import change_state, read_state
 
 BODY_LIMIT = 262_144
 """A token may name many sources, and a statement may be long."""
@@ -66,12 +67,12 @@ class AccessRoutes:
         yield "POST", "access/passphrase", self._set_passphrase
 
     async def _show(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(self._access.show, signed_in))
+        return json_response(200, await read_state(self._access.show, signed_in))
 
     async def _get(
         self, answer: Callable[..., dict[str, Any]], request: HttpRequest, signed_in: SignedIn
     ) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(answer, request.query, signed_in))
+        return json_response(200, await read_state(answer, request.query, signed_in))
 
     async def _ask(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Ask, BODY_LIMIT)
@@ -83,7 +84,7 @@ class AccessRoutes:
 
     async def _end_session(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         id = request.parameters["id"]
-        await asyncio.to_thread(self._access.end_session, id, signed_in)
+        await change_state(self._access.end_session, id, signed_in)
         return HttpResponse(204)
 
     # Tokens
@@ -100,7 +101,7 @@ class AccessRoutes:
 
     async def _revoke_token(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         id = request.parameters["id"]
-        await asyncio.to_thread(self._forms.revoke, id, signed_in, request.address)
+        await change_state(self._forms.revoke, id, signed_in, request.address)
         return HttpResponse(204)
 
     # Requests for a token
@@ -112,7 +113,7 @@ class AccessRoutes:
 
     async def _deny(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         id = request.parameters["id"]
-        await asyncio.to_thread(self._pairings.deny, id, signed_in, request.address)
+        await change_state(self._pairings.deny, id, signed_in, request.address)
         return HttpResponse(204)
 
     # Operators

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from tidegate.approvals.approvals import QUESTION_TTL_S, ApprovalNeeded, Approvals
@@ -11,6 +10,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.replies import Reply
 from tidegate.model.requests import Call
 from tidegate.products.console.data_calls import DataCalls
+from tidegate.store.calls import read_state
 
 _WAIT_LEASE_S = 20.0
 """For how long a card says that a call waits, unless the call renews that."""
@@ -24,7 +24,7 @@ async def await_answer(
     await approvals.wait(needed.question, cancellation, QUESTION_TTL_S, lease_s=_WAIT_LEASE_S)
     if cancellation.reason is not None:
         raise TidegateError(Code.CALL_CANCELLED, "The call was cancelled")
-    question = await asyncio.to_thread(approvals.look_up, needed.question.id)
+    question = await read_state(approvals.look_up, needed.question.id)
     if question is None or question.state in ("pending", "expired"):
         raise TidegateError(
             Code.APPROVAL_NEEDED,

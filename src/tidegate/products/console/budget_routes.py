@@ -10,6 +10,7 @@ from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response,
 from tidegate.identity.operators import SignedIn
 from tidegate.products.console.budget_forms import BudgetForms, RemoveBudget, SetBudget
 from tidegate.products.console.console import Answer
+from tidegate.store.calls import read_state
 
 BODY_LIMIT = 16_384
 
@@ -28,7 +29,7 @@ class BudgetRoutes:
         yield "POST", "access/budgets/{id}/remove", self._remove
 
     async def _show(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(self._forms.show, signed_in))
+        return json_response(200, await read_state(self._forms.show, signed_in))
 
     async def _set(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, SetBudget, BODY_LIMIT)

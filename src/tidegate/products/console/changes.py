@@ -18,6 +18,7 @@ from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.changes import DescribeUndo, UndoChange, Undone, UndoPreview, UndoTable
 from tidegate.model.requests import Call, Request
 from tidegate.products.console.sign_in import actor_of, place_of
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.supervision import ChangeStore
 
 
@@ -55,7 +56,7 @@ class Changes:
 
     async def describe(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
         """What would be put back. Raises: TidegateError, as the gate."""
-        source = await asyncio.to_thread(self._source_of, id, signed_in)
+        source = await read_state(self._source_of, id, signed_in)
         preview = await self._ask(DescribeUndo(id), source, signed_in, address)
         assert isinstance(preview, UndoPreview)  # noqa: S101 - the answer to this request
         return _described(preview)
@@ -63,7 +64,7 @@ class Changes:
     async def undo(self, id: str, body: Undo, signed_in: SignedIn, address: str) -> dict[str, Any]:
         """Put the rows back. Raises: TidegateError UNDO_CONFLICT, UNDO_UNAVAILABLE,
         OPERATOR_CONSENT, APPROVAL_NEEDED if another operator must say yes; as the gate."""
-        source = await asyncio.to_thread(self._source_of, id, signed_in)
+        source = await read_state(self._source_of, id, signed_in)
         if body.passphrase:
             confirm = self._operators.confirm
             async with self._hashing:
@@ -84,7 +85,7 @@ class Changes:
 
     async def _approve(self, needed: ApprovalNeeded, signed_in: SignedIn, address: str) -> None:
         question, operator = needed.question, signed_in.operator.name
-        why = await asyncio.to_thread(self._approvals.why_not, question, operator)
+        why = await read_state(self._approvals.why_not, question, operator)
         if why is not None:
             raise TidegateError(
                 Code.APPROVAL_NEEDED, f"{why}. It waits in the Inbox; nothing was changed."
@@ -97,7 +98,7 @@ class Changes:
                 details=place_of(signed_in, address),
             )
 
-        await asyncio.to_thread(resolve)
+        await change_state(resolve)
 
     def _source_of(self, id: str, signed_in: SignedIn) -> str:
         """The name of the change's source. Raises: TidegateError UNDO_UNAVAILABLE,

@@ -35,6 +35,7 @@ from tidegate.products.console.sign_in import (
     SignIn,
     SignOut,
 )
+from tidegate.store.calls import change_state, read_state
 
 API = f"{PATH}/api"
 BODY_LIMIT = 16_384
@@ -57,8 +58,16 @@ class Console:
     `hashing` is the lock of what takes a passphrase."""
 
     def __init__(
-        self, checks: RequestChecks, sessions: Sessions, files: PageFiles, hashing: asyncio.Lock
+        self,
+        checks: RequestChecks,
+        sessions: Sessions,
+        files: PageFiles,
+        hashing: asyncio.Lock,
+        check_sight: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check_sight` raises TidegateError while the state cannot be seen: then nothing is
+        answered."""
+        self._check_sight = check_sight
         self._checks = checks
         self._sessions = sessions
         self._files = files
@@ -121,27 +130,30 @@ class Console:
 
     async def _session(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
+        self._check_sight()
         body = await read_json(request, Resume, BODY_LIMIT)
         described = await asyncio.to_thread(self._sessions.resume, request, body)
         return _protected(json_response(200, described))
 
     async def _sign_in(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
+        self._check_sight()
         body = await read_json(request, SignIn, BODY_LIMIT)
         async with self._hashing:
             return _protected(await asyncio.to_thread(self._sessions.begin, request, body))
 
     async def _sign_out(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, SignOut, BODY_LIMIT)
-        return await asyncio.to_thread(self._sessions.end, signed_in, body)
+        return await change_state(self._sessions.end, signed_in, body)
 
     async def _signed_in(
         self, answer: Answer, request: HttpRequest, *, with_page: bool = True
     ) -> HttpResponse | HttpStream:
         """The answer to a request of a session, with what protects it."""
         self._checks.check(request.method, request.headers)
+        self._check_sight()
         identify = partial(self._sessions.identify, request, with_page=with_page)
-        signed_in = await asyncio.to_thread(identify)
+        signed_in = await read_state(identify)
         response = await answer(request, signed_in)
         return _protected(response) if isinstance(response, HttpResponse) else response
 

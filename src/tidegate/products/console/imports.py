@@ -35,6 +35,7 @@ from tidegate.products.console.import_runs import Check, ImportRun
 from tidegate.products.console.result_quota import ResultQuota
 from tidegate.results.column_kinds import read_type
 from tidegate.sql.table_forms.model import ColumnForm, TableForm
+from tidegate.store.calls import read_state
 
 MOST_OF_SESSION = 4
 MOST_READ = 2
@@ -323,7 +324,7 @@ class Imports:
         while self._imports:
             await asyncio.sleep(SWEEP_S)
             with suppress(TidegateError):  # a state that cannot be read is read again
-                live: dict[str, SignedIn] = await asyncio.to_thread(self._operators.live)
+                live: dict[str, SignedIn] = await read_state(self._operators.live)
                 for found in list(self._imports.values()):
                     now = live.get(found.session)
                     roles = found.caller.signed_in.operator.roles

@@ -17,6 +17,7 @@ from tidegate.products.console.console import BODY_LIMIT, Answer
 from tidegate.products.console.inbox import Allow, Deny, Inbox
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.token_forms import TokenForms
+from tidegate.store.calls import change_state, read_state
 from tidegate.webhook.sender import WebhookHealth
 
 
@@ -73,7 +74,7 @@ class InboxRoutes:
         yield "GET", "activity/recent", self._show_recent
 
     async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        found = await asyncio.to_thread(self._inbox.list, signed_in)
+        found = await read_state(self._inbox.list, signed_in)
         recent = await asyncio.to_thread(self._recent.show, signed_in)
         health = msgspec.to_builtins(self._webhook())
         seq = self._feed.sequence
@@ -84,7 +85,7 @@ class InboxRoutes:
             question = self._inbox.find(request.parameters["id"], signed_in)
             return self._inbox.card(question, signed_in)
 
-        return json_response(200, await asyncio.to_thread(find))
+        return json_response(200, await read_state(find))
 
     async def _allow(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, Allow, BODY_LIMIT)
@@ -104,14 +105,14 @@ class InboxRoutes:
             question = self._inbox.deny(request.parameters["id"], body, signed_in, request.address)
             return self._inbox.card(question, signed_in)
 
-        return json_response(200, await asyncio.to_thread(deny))
+        return json_response(200, await change_state(deny))
 
     async def _revoke(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         def revoke() -> dict[str, Any]:
             question = self._inbox.revoke(request.parameters["id"], signed_in, request.address)
             return self._inbox.card(question, signed_in)
 
-        return json_response(200, await asyncio.to_thread(revoke))
+        return json_response(200, await change_state(revoke))
 
     # Changes
 

@@ -1,8 +1,9 @@
 """The live stream of the console: what changes, to every page that is open, within a second.
 
-The state is the source, since other processes change it, too: it is read four times a second
-while a page listens. Each page gets what its operator may see. A page that comes back after a gap
-is asked to load everything again. A stream ends soon after its session does.
+The state is the source, since other processes change it, too: while a page listens it is read when
+something has changed, which is known from memory (`store/versions.py`) and checked four times a
+second. Each page gets what its operator may see. A page that comes back after a gap is asked to
+load everything again. A stream ends soon after its session does.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
 from tidegate.products.console.activity import Activity
 from tidegate.products.console.cards import is_settled
+from tidegate.products.console.changed_topics import ChangedTopic
 from tidegate.products.console.inbox import Inbox
 from tidegate.products.console.now import Now
 from tidegate.products.console.pairing_requests import PairingRequests
+from tidegate.store.calls import read_state
 from tidegate.store.records import OperatorEntry, Pairing, PendingApproval
 
 LOOK_S = 0.25
@@ -119,6 +122,10 @@ class LiveFeed:
         self._lines = 0
         self._counting: asyncio.Task[int] | None = None
         self._looks: list[Look] = []
+        self._asked = ChangedTopic(approvals, "approvals")
+        self._paired = ChangedTopic(approvals, "pairings")
+        self.tabs = ChangedTopic(approvals, "tabs")
+        """Whether there may be events of tabs that were not read."""
         self._number = int(time.time() * 1000)
 
     @property
@@ -230,10 +237,19 @@ class LiveFeed:
 
     async def _look(self) -> None:
         """Send what has changed since the last look."""
-        before = self._questions
-        now, lines = await asyncio.to_thread(self._read, before), self._counted()
-        if self._pairings is not None:
+        lines = self._counted()
+        if self._asked.may_differ():
+            await self._look_at_questions()
+        if self._pairings is not None and self._paired.may_differ():
             await self._look_at_pairings(self._pairings)
+        if lines != self._lines:
+            after, self._lines = min(self._lines, lines - 1), lines
+            await self._send_lines(after)
+
+    async def _look_at_questions(self) -> None:
+        before = self._questions
+        now = await read_state(self._read, before)
+        self._asked.note_read()
         changed = [each for id, each in now.items() if before.get(id) != each]
         gone = before.keys() - now.keys()
         self._questions = {id: each for id, each in now.items() if self._is_followed(each)}
@@ -247,9 +263,6 @@ class LiveFeed:
         if changed or gone:
             for reader in list(self._readers):
                 self._send_count(reader)
-        if lines != self._lines:
-            after, self._lines = min(self._lines, lines - 1), lines
-            await self._send_lines(after)
 
     async def _send_lines(self, after: int) -> None:
         """Say that there are lines after this number, to the pages whose operator sees one."""
@@ -269,7 +282,8 @@ class LiveFeed:
                 reader.send("line", {"n": n}, self.sequence)
 
     async def _look_at_pairings(self, pairings: PairingRequests) -> None:
-        waiting = await asyncio.to_thread(pairings.waiting)
+        waiting = await read_state(pairings.waiting)
+        self._paired.note_read()
         if waiting == self._waiting:
             return
         self._waiting = waiting
@@ -366,7 +380,7 @@ class LiveFeed:
     async def _check(self) -> None:
         """End the streams of sessions that have ended; follow a change of roles."""
         try:
-            live = await asyncio.to_thread(self._operators.live)
+            live = await read_state(self._operators.live)
         except TidegateError:
             return  # a state that cannot be read is read again
         for reader in list(self._readers):

@@ -54,7 +54,7 @@ class LiveRoutes:
     async def _cancel(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         await read_json(request, EmptyBody, BODY_LIMIT)
         id = request.parameters["id"]
-        return json_response(200, self._now.cancel(id, signed_in, request.address))
+        return json_response(200, await self._now.cancel(id, signed_in, request.address))
 
     async def _events(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:
         self._feed.check_room(signed_in)

@@ -30,6 +30,7 @@ from tidegate.policy.data_rules import hides_something
 from tidegate.products.console.activity_counts import count_calls
 from tidegate.products.console.cards import source_fields
 from tidegate.products.console.sign_in import actor_of
+from tidegate.store.calls import change_state, read_state
 from tidegate.system.disks import free_bytes
 from tidegate.webhook.sender import WebhookHealth
 
@@ -140,7 +141,7 @@ class Now:
         found, more = self._gateway.running.oldest(MOST_CALLS, partial(_may_see, signed_in))
         return {"calls": [_shown(each, signed_in) for each in found], "more": more}
 
-    def cancel(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
+    async def cancel(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
         """End a call. Works also when it cannot be put on record.
 
         Raises: TidegateError ARGUMENT_INVALID if there is none, POLICY_DENIED.
@@ -168,7 +169,7 @@ class Now:
         }
         shown = {name: value for name, value in details.items() if value}
         self._gateway.running.cancel(id)
-        self._note_done("call.cancelled", signed_in.actor_id, shown)
+        await change_state(self._note_done, "call.cancelled", signed_in.actor_id, shown)
         return {"id": id, "state": "cancelling"}
 
     # Figures
@@ -186,7 +187,7 @@ class Now:
         complete = self._caught_up_at is not None
         first, steps = self._figures.steps(span)
         found = await asyncio.to_thread(series, span, first, steps, is_visible)
-        spans = await asyncio.to_thread(self._approvals.spans, float(found.since))
+        spans = await read_state(self._approvals.spans, float(found.since))
         waiting = [0] * len(found.calls)
         for name, begin, end in spans:
             if not is_visible(name):

@@ -5,7 +5,6 @@ Nothing here runs a statement. A query is opened as a tab with its text, and the
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
@@ -23,6 +22,7 @@ from tidegate.products.console.data_calls import Caller, DataCalls, Place, decod
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.sign_in import actor_of
 from tidegate.products.console.tabs import DataTabs, NewTab, Written
+from tidegate.store.calls import read_state
 from tidegate.store.saved_queries import Audience, QueryContent, QueryParameter, QueryVersion
 from tidegate.workspace.query_requests import (
     AddQuery,
@@ -282,7 +282,7 @@ class QueryRoutes:
         await self._publish(id, await self._saved.readers_check(id), read_before)
 
     async def _publish(self, id: str, reads: Check | None, read_before: Check | None) -> None:
-        sources = await asyncio.to_thread(self._sources)
+        sources = await read_state(self._sources)
 
         def passes(signed_in: SignedIn, check: Check | None) -> bool:
             found = ((actor_of(signed_in, each.name), each) for each in sources)

@@ -42,6 +42,7 @@ from tidegate.results.notes import page_notes, pages_note
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.named_parameters import bind_names
+from tidegate.store.calls import read_state
 from tidegate.store.saved_queries import ParameterType
 
 MOST_ROWS = 100_000
@@ -402,7 +403,7 @@ class Runs:
         while self._runs:
             await asyncio.sleep(SWEEP_S)
             with suppress(TidegateError):  # a state that cannot be read is read again
-                live = await asyncio.to_thread(self._operators.live)
+                live = await read_state(self._operators.live)
                 for run in list(self._runs.values()):
                     now = live.get(run.session)
                     if now is None or now.operator.roles != run.caller.signed_in.operator.roles:

@@ -118,7 +118,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         partial(describe_server, approvals, sources, files),
         secure=checks.address.startswith("https:"),
     )
-    console = Console(checks, sessions, files, hashing)
+    console = Console(checks, sessions, files, hashing, app.state.versions.check)
     calls = DataCalls(gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, feed, sources)
     router = console.routes(

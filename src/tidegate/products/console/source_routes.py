@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response, read_json
@@ -18,6 +17,7 @@ from tidegate.products.console.source_edits import (
     TrySource,
 )
 from tidegate.products.console.source_list import SourceList
+from tidegate.store.calls import read_state
 
 BODY_LIMIT = 262_144
 """A source may have many masks."""
@@ -41,7 +41,7 @@ class SourceRoutes:
         yield "POST", "sources/{name}/remove", self._remove
 
     async def _show(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(self._listing.show, signed_in))
+        return json_response(200, await read_state(self._listing.show, signed_in))
 
     async def _add(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         check_admin(signed_in)

@@ -35,6 +35,7 @@ from tidegate.products.console.edit_columns import MOST_STAGED, EditColumns
 from tidegate.products.console.shown_rows import ShownRows
 from tidegate.products.console.staged import Staged, StagedRow, standing_of
 from tidegate.store.api import StagedEditStore, WindowStore
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.records import TabEntry
 from tidegate.store.sealing import seal, unseal
 
@@ -119,12 +120,12 @@ class StagedEdits:
     async def load(self, id: str, caller: Caller) -> StagedTab:
         """A tab of the operator with what is staged in it. Raises: TidegateError TAB_UNKNOWN."""
         owner = caller.signed_in.operator.name
-        tab = await asyncio.to_thread(self._windows.find, owner, id)
+        tab = await read_state(self._windows.find, owner, id)
         visible = {each.id: each for each in self._calls.visible(caller)}
         source = None if tab is None else visible.get(tab.source_id)
         if tab is None or source is None:
             raise TidegateError(Code.TAB_UNKNOWN, _UNKNOWN_TAB)
-        entry = await asyncio.to_thread(self._store.find, owner, id)
+        entry = await read_state(self._store.find, owner, id)
         if entry is None:
             return StagedTab(tab, source, Staged())
         key = bytes.fromhex(await asyncio.to_thread(self._secret))
@@ -161,9 +162,7 @@ class StagedEdits:
         key = bytes.fromhex(await asyncio.to_thread(self._secret))
         body = seal(key, plain, tab.id.encode())
         owner = caller.signed_in.operator.name
-        written = await asyncio.to_thread(
-            self._store.write, owner, tab.id, version, body, self._clock()
-        )
+        written = await change_state(self._store.write, owner, tab.id, version, body, self._clock())
         if not written:
             return None
         self._changed(owner, tab.id, version + 1)

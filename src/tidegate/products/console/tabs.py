@@ -6,7 +6,6 @@ What any process does to them reaches the open pages of their owner by the live 
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
@@ -23,6 +22,7 @@ from tidegate.products.console.data_calls import Caller, DataCalls, Place
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.sign_in import actor_of
 from tidegate.store.api import WindowStore
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.records import MAX_TABS, TabEvent
 from tidegate.workspace.requests import (
     ClosedTab,
@@ -171,14 +171,18 @@ class DataTabs:
         if not readers:
             self._seen = None
             return
+        changed = self._feed.tabs
         if self._seen is None:
-            self._seen = await asyncio.to_thread(self._store.last_event)
+            self._seen = await read_state(self._store.last_event)
             return
-        events = await asyncio.to_thread(self._store.events, self._seen)
+        if not changed.may_differ():
+            return
+        events = await read_state(self._store.events, self._seen)
+        changed.note_read()
         if not events:
             return
         self._seen = events[-1].n
-        sources = {each.id: each for each in await asyncio.to_thread(self._sources)}
+        sources = {each.id: each for each in await read_state(self._sources)}
         for event in events:
             self._publish(event, sources)
 
@@ -204,9 +208,9 @@ class DataTabs:
         now = self._clock()
         gone, self._shown = self._shown - owners, self._shown & owners
         if gone:
-            await asyncio.to_thread(self._store.show, gone, now - ATTACHED_S)
+            await change_state(self._store.show, gone, now - ATTACHED_S)
         if owners - self._shown or (owners and now - self._shown_at >= SHOW_S):
-            await asyncio.to_thread(self._store.show, owners, now)
+            await change_state(self._store.show, owners, now)
             self._shown, self._shown_at = owners, now
 
 

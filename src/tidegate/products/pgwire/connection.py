@@ -455,9 +455,9 @@ class WireConnection(asyncio.Protocol):
         if logins is None:
             return self._server.anonymous
         if self.tls_name is not None and self.tls_name == user:
-            self.actor = logins.of_certificate(user)
+            self.actor = await logins.of_certificate(user)
             return self.actor
-        verifier, actor = logins.find(user, self.address)
+        verifier, actor = await logins.find(user, self.address)
         self.actor = actor
         offered = mechanisms(self._end_point)
         try:
@@ -477,7 +477,7 @@ class WireConnection(asyncio.Protocol):
             self.flush()
             last = exchange.final(await self._password_message())
         except TidegateError as error:
-            raise logins.rejected(error, self.address) from None
+            raise await logins.rejected(error, self.address) from None
         if actor is None:
             raise AssertionError("a proof without an actor")
         self.write(messages.authentication_sasl_final(last))

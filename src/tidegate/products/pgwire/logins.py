@@ -12,6 +12,8 @@ from tidegate.identity.scram import ScramVerifier, parse_verifier
 from tidegate.identity.tokens import Tokens
 from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
+from tidegate.store.calls import read_state
+from tidegate.store.records import TokenEntry
 
 
 class Login(NamedTuple):
@@ -36,20 +38,19 @@ class Logins:
         self._authenticator = authenticator
         self._clock = clock
 
-    def find(self, user: str, address: str) -> tuple[ScramVerifier | None, Actor | None]:
+    async def find(self, user: str, address: str) -> tuple[ScramVerifier | None, Actor | None]:
         """The verifier and the actor of the active token of that name; neither if there is none.
 
         Raises: TidegateError AUTH_INVALID for a token that has no verifier, STATE_FAILED.
         """
         try:
-            actor = self._tokens.holder(user)
-            entry = self._tokens.find(user)
+            actor, entry = await read_state(self._find, user)
         except TidegateError as error:
             if error.code in (Code.ARGUMENT_INVALID, Code.AUTH_EXPIRED):
                 return None, None
             raise
         if entry.scram_verifier is None:
-            raise self.rejected(
+            raise await self.rejected(
                 TidegateError(
                     Code.AUTH_INVALID,
                     f"The token `{user[:80]}` was made without a verifier for this protocol.",
@@ -59,11 +60,14 @@ class Logins:
             )
         return parse_verifier(entry.scram_verifier), actor
 
-    def of_certificate(self, user: str) -> Actor:
+    def _find(self, user: str) -> tuple[Actor, TokenEntry]:
+        return self._tokens.holder(user), self._tokens.find(user)
+
+    async def of_certificate(self, user: str) -> Actor:
         """The active token of the name that a verified client certificate has. Raises:
         TidegateError AUTH_INVALID, AUTH_EXPIRED, STATE_FAILED."""
         try:
-            return self._tokens.holder(user)
+            return await read_state(self._tokens.holder, user)
         except TidegateError as error:
             if error.code is not Code.ARGUMENT_INVALID:
                 raise
@@ -73,10 +77,10 @@ class Logins:
                 hint="Make one of that name: `tidegate token create NAME`.",
             ) from None
 
-    def rejected(self, error: TidegateError, address: str) -> TidegateError:
+    async def rejected(self, error: TidegateError, address: str) -> TidegateError:
         """What a failed login answers: the error, or that the address is locked out."""
         try:
-            self._authenticator.reject(error, address)
+            await self._authenticator.reject(error, address)
         except TidegateError as locked:
             return locked
         return error

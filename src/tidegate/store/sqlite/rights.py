@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from time import sleep
 from typing import cast
 from weakref import WeakSet
 
@@ -31,6 +32,11 @@ from tidegate.store.sqlite.connection import (
 )
 from tidegate.store.versions import Topic, Versions
 
+_LOOK_S = 0.05
+"""Between two reads of a server, which take microseconds while nothing has changed."""
+_SETTLE_S = 0.08
+"""So long a command waits after a change of rights: servers have seen it when it says so."""
+
 _OPEN: WeakSet[SqliteVersions] = WeakSet()
 """Those of this process. What it changes itself counts at once, through whichever it changes it."""
 
@@ -40,7 +46,7 @@ class SqliteVersions:
 
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
-        self.known = Versions(self.read)
+        self.known = Versions(self.read, _LOOK_S)
         self._file = StateConnection(path)
         self._data_version = -1
         self._read: dict[Topic, int] = {}
@@ -64,6 +70,11 @@ class SqliteVersions:
             if each.path == self.path:
                 each.known.learn(found)
 
+    def wait_for_servers(self) -> None:
+        """After a change by a command, wait until the servers on this file have seen it."""
+        if not self.known.followed and any((self.path.parent / "servers").glob("*.json")):
+            sleep(_SETTLE_S)
+
     def close(self) -> None:
         """Read no more. Safe to call twice."""
         self.known.close()
@@ -83,8 +94,8 @@ class SqliteVersions:
 
 def read_versions(connection: apsw.Connection) -> dict[Topic, int]:
     """The counters, also within a transaction that changes them."""
-    rows = connection.execute("SELECT area, value FROM generations").fetchall()
-    return dict(cast("list[tuple[Topic, int]]", rows))
+    rows = connection.execute("SELECT area, value FROM generations")
+    return dict(cast("list[tuple[Topic, int]]", rows.fetchall()))
 
 
 class RightsConnection:
@@ -125,6 +136,7 @@ class RightsConnection:
                 yield connection
                 found = read_versions(connection)
         self.versions.learn(found)
+        self.versions.wait_for_servers()
 
     def close(self) -> None:
         """Close the connection. Safe to call twice."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -32,6 +31,7 @@ from tidegate.products.pgedge.text_to_sql.requests import (
     RemovePair,
 )
 from tidegate.store.api import QuestionStore
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.records import AnswerEntry, PairEntry
 
 Handler = Callable[[Call, tuple[Source, ...]], Awaitable[Any]]
@@ -85,10 +85,10 @@ class AnswerService:
         request = _expect(call, ReadGuidance)
         settings, source = self._settings, sources[0]
         model = settings.model
-        pairs = await asyncio.to_thread(self._store.pairs, source.id)
+        pairs = await read_state(self._store.pairs, source.id)
         previous = None
         if request.previous is not None:
-            previous = await asyncio.to_thread(self._store.answer, request.previous)
+            previous = await read_state(self._store.answer, request.previous)
             if previous is None or (previous.actor, previous.source_id) != (
                 call.actor.id,
                 source.id,
@@ -161,14 +161,14 @@ class AnswerService:
         entry = AnswerEntry(
             handle, call.actor.id, sources[0].id, request.question, request.sql, now
         )
-        await asyncio.to_thread(self._store.add_answer, entry, now - KEPT_S)
+        await change_state(self._store.add_answer, entry, now - KEPT_S)
         return handle
 
     async def _find_answer(self, call: Call, sources: tuple[Source, ...]) -> AnswerEntry:
         """Raises: TidegateError POLICY_SCOPE, ANSWER_UNKNOWN."""
         request = _expect(call, FindAnswer)
         _require_confirmer(call.actor)
-        entry = await asyncio.to_thread(self._store.answer, request.handle)
+        entry = await read_state(self._store.answer, request.handle)
         if entry is None or entry.source_id != sources[0].id:
             raise TidegateError(
                 Code.ANSWER_UNKNOWN, f"There is no answer {request.handle[:40]!r} on this source"
@@ -191,14 +191,14 @@ class AnswerService:
             call.actor.name,
             self._clock(),
         )
-        await asyncio.to_thread(self._store.add_pair, pair)
+        await change_state(self._store.add_pair, pair)
         return pair
 
     async def _remove(self, call: Call, sources: tuple[Source, ...]) -> bool:
         """Raises: TidegateError POLICY_SCOPE."""
         request = _expect(call, RemovePair)
         _require_confirmer(call.actor)
-        return await asyncio.to_thread(self._store.remove_pair, sources[0].id, request.id)
+        return await change_state(self._store.remove_pair, sources[0].id, request.id)
 
 
 def _require_confirmer(actor: Actor) -> None:
