@@ -32,6 +32,7 @@ from tidegate.config.oauth import resource_url
 from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory
+from tidegate.edges.listening import Sockets
 from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
@@ -69,12 +70,14 @@ from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
+from tidegate.protocol.session_ids import EndedSessions, SessionIds
 from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.secret_readers import use_settings
 from tidegate.service import Service
+from tidegate.siblings import Siblings
 from tidegate.store.calls import change_state
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
@@ -93,16 +96,26 @@ from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
 
 _RIGHTS = "rights.given"
+_ENDED = "session.ended"
 _FOREVER = 2.0**52
 """Unix seconds that never come."""
 
 
 class App:
     """Everything wired together for one process. `default_actor` is who acts, on record, where an
-    event names no actor: `cli` or `server`."""
+    event names no actor: `cli` or `server`. `siblings` are the other workers of the gate."""
 
-    def __init__(self, config: Config, directory: Path, default_actor: str = "cli") -> None:
+    def __init__(
+        self,
+        config: Config,
+        directory: Path,
+        default_actor: str = "cli",
+        siblings: Siblings | None = None,
+    ) -> None:
         self.config = config
+        self.siblings = siblings or Siblings()
+        self.sockets = Sockets()
+        """Where this process listens: at sockets that it was given, or that it binds."""
         self.directory = directory
         use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
@@ -145,7 +158,10 @@ class App:
             self.state.sources, self._open_engine, *self._load_sources(config)
         )
         self.bridge_tokens = BridgeTokens(
-            config.bridge, self.server_audit.record, sources=self.connections.sources
+            config.bridge,
+            self.server_audit.record,
+            sources=self.connections.sources,
+            key=self.siblings.secret,
         )
         self.workspace = Workspace(
             self.state.windows,
@@ -178,6 +194,9 @@ class App:
         )
         self.approvals.follow(self.state.versions)
         times = config.tasks
+        self.ended_sessions = EndedSessions()
+        self.ended_sessions.tell = partial(self.siblings.tell, _ENDED)
+        self.siblings.listen(_ENDED, self.ended_sessions.note)
         self.tasks = Tasks(
             self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s), change_state
         )
@@ -225,13 +244,15 @@ class App:
         self.gateway = self._make_gateway()
 
     @classmethod
-    def open(cls, config: Config, default_actor: str = "cli") -> App:
+    def open(
+        cls, config: Config, default_actor: str = "cli", siblings: Siblings | None = None
+    ) -> App:
         """Wire everything. Raises: TidegateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
         check_surfaces(config)
         directory = state_directory(config.state)
         if config.agent_accounts:
             require_private_file(directory, config.agent_accounts)
-        return cls(config, directory, default_actor)
+        return cls(config, directory, default_actor, siblings)
 
     @cached_property
     def parts(self) -> HandlerParts:
@@ -342,7 +363,8 @@ class App:
         from tidegate.identity.request_rate import RequestRate
 
         record = self.server_audit.record_anonymous
-        return RequestRate(rate.per_minute, rate.burst, record).check
+        share = self.siblings.share
+        return RequestRate(rate.per_minute, rate.burst, record, share=share).check
 
     def _oauth_verifier(self) -> Verifier | None:
         settings = self.config.oauth
@@ -472,7 +494,14 @@ class App:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
         seal = RequestState(key, use_once)
-        return Kernel(server, settings, seal, self.tasks, self.tracing)
+        ids = SessionIds(lambda: self.session_key, name, self.ended_sessions)
+        return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
+
+    @cached_property
+    def session_key(self) -> bytes:
+        """The key of the ids of sessions, the same in all processes on the state. Raises:
+        TidegateError STATE_FAILED."""
+        return self.state.shared.secret("sessions")
 
     def name_of(self, actor: str) -> str:
         """The name of an actor, by its id; empty if it is not known. Never raises: a record is

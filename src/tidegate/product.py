@@ -61,6 +61,9 @@ class EngineEntry(NamedTuple):
     `own_functions`: a source on it may have `functions`: the engine knows in its database which
     functions users wrote, and that database keeps a read from changing anything.
 
+    `pool` is how many connections, or processes, a source on it has at most, unless its option
+    `pool_option` says it; 0: it has no such bound. Workers of a gate divide them.
+
     `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
     `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`).
 
@@ -80,9 +83,9 @@ class EngineEntry(NamedTuple):
     Places (`module:function`) of functions that read a URL without opening it: `dialect_reader`
     gives the dialect where one engine speaks several; `locator` gives what a listing shows of a URL
     that is written in a way of its own (`engines.common.url.Location`); `path_reader` gives the
-    absolute path of the file or folder that it names, None where it names none. `reader` reads a
-    URL and the source's options as the engine does, and raises TidegateError for what it cannot be
-    opened with.
+    absolute path of the file or folder that it names, None where it names none. `memory_reader`
+    says whether a URL is of a database in the memory of one process. `reader` reads a URL and the
+    source's options as the engine does, and raises TidegateError for what it cannot be opened with.
     `absolute_url` gives a URL with its file as an absolute path. `preparer`, async, gives from
     `gateway.handlers.HandlerParts`, a source and a report the source as it is opened.
     `shared_settings` gives, of the settings and the state's directory, the text that each source
@@ -113,6 +116,9 @@ class EngineEntry(NamedTuple):
     dialect_reader: str = ""
     locator: str = ""
     path_reader: str = ""
+    memory_reader: str = ""
+    pool: int = 0
+    pool_option: str = "pool"
     reader: str = ""
     absolute_url: str = ""
     preparer: str = ""
@@ -126,6 +132,10 @@ class EngineEntry(NamedTuple):
     def path_of(self, url: str) -> str | None:
         """The absolute path of the file or folder that `url` names. Raises: TidegateError."""
         return load(self.path_reader)(url) if self.path_reader else None
+
+    def is_in_memory(self, url: str) -> bool:
+        """Whether each process would have a database of its own at `url`. Raises: TidegateError."""
+        return bool(self.memory_reader) and load(self.memory_reader)(url)
 
     def has_option(self, name: str) -> bool:
         """Whether a source may have the option."""
@@ -222,8 +232,10 @@ class Product(NamedTuple):
     `config.loading.SettingsFormat`, of settings that are written for another program. `listener`:
     the place of a function that gives a `serve.edges.Listener` where the product's settings ask
     for one, which is called if these are given. `service`: the place of a function that gives of an
-    `App` a `service.Service` in the same way. `pages`: the place of a function that gives the pages
-    of people on the HTTP server (`serve.edges.Pages`).
+    `App` a `service.Service` in the same way. `parent_listener`: the place of a function that gives
+    a `serve.parent_edges.ParentListener`, which serves in the parent of workers at the address of
+    the product's section; the workers do not listen there then. `pages`: the place of a function
+    that gives the pages of people on the HTTP server (`serve.edges.Pages`).
     """
 
     name: str
@@ -242,6 +254,7 @@ class Product(NamedTuple):
     settings_format: str = ""
     listener: str = ""
     service: str = ""
+    parent_listener: str = ""
     pages: str = ""
 
 

@@ -22,8 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.edges.edge import Edge
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.edge import HttpEdge
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions
+from tidegate.edges.listening import bind
 from tidegate.edges.stdio import StdioEdge
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope

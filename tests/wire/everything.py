@@ -21,10 +21,11 @@ from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 from tidegate.config.model import BridgeSettings
 from tidegate.edges.edge import Edge
 from tidegate.edges.http.application import HttpApplication, HttpLimits
-from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.edge import HttpEdge
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.router import Router
 from tidegate.edges.http.sse import KEEP_ALIVE_S
+from tidegate.edges.listening import bind
 from tidegate.edges.stdio import StdioEdge
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.bridge_tokens import BridgeTokens

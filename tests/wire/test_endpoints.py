@@ -17,11 +17,12 @@ from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.edges.http.application import HttpApplication
-from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.edge import HttpEdge
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, cookie, json_response
 from tidegate.edges.http.www_authenticate import Challenge
+from tidegate.edges.listening import bind
 from tidegate.edges.stdio import StdioEdge
 from tidegate.identity.builtin_actors import stdio
 from tidegate.identity.request_rate import RequestRate

@@ -14,11 +14,11 @@ import pytest
 
 from support.eventually import PATIENCE_S
 from support.http_application import Wire
-from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.head import MOST_BYTES, read_head
 from tidegate.edges.http1.reader import Pattern
 from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, block_of
 from tidegate.edges.http1.server import Deadlines, Server
+from tidegate.edges.listening import bind
 
 LIMIT = 1_000_000
 HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import os
-import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpResponse, Router, json_response
 from tidegate.errors import TidegateError
 from tidegate.identity.bridge_tokens import RENEW_S, BridgeTokens
+from tidegate.siblings import Siblings
 
 CHECK_S = 0.5
 _MAX_CHALLENGE_CHARS = 128
@@ -51,7 +51,9 @@ class HandshakeWriter:
 
     It runs as long as its edge (`edges.edge.Companion`). `on_opened` is called once, when bridges
     can find the server, and only a bridge that started it gives one. `variables` returns the
-    environment variables that sources name, and `status` what `tidegate status` shows.
+    environment variables that sources name, and `status` what `tidegate status` shows. Of
+    `siblings`, who serve at the same address, each proves that the server wrote the file, whichever
+    of them did.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class HandshakeWriter:
         on_opened: Callable[[], None] | None = None,
         variables: Callable[[], Collection[str]] = tuple,
         status: Callable[[], Mapping[str, Any]] = dict,
+        siblings: Siblings | None = None,
     ) -> None:
+        siblings = siblings or Siblings()
         self._variables = variables
         self._status = status
         self._on_opened = on_opened
@@ -76,13 +80,13 @@ class HandshakeWriter:
         self._names: Collection[str] | None = None
         self._handshake = Handshake(
             version=VERSION,
-            instance=secrets.token_hex(16),
+            instance=_derive(siblings, "instance")[:32],
             host=endpoint.address.host,
             port=endpoint.address.port,
-            pid=os.getpid(),
+            pid=siblings.server_pid,
             expires_at=0.0,
             token="",
-            key=secrets.token_hex(32),
+            key=_derive(siblings, "key"),
             paths=endpoint.paths,
             patience_s=endpoint.patience_s,
             settings=endpoint.settings,
@@ -171,3 +175,8 @@ class HandshakeWriter:
         router.add("GET", PAGE, prove)
         router.add("GET", STATUS_PAGE, status)
         return router
+
+
+def _derive(siblings: Siblings, purpose: str) -> str:
+    """64 hexadecimal digits that all workers of the gate have, and nobody else."""
+    return hmac.digest(siblings.secret, f"handshake {purpose}".encode(), "sha256").hex()

@@ -117,6 +117,7 @@ def _run(words: Sequence[str]) -> int:
         sys.stdout.flush()
         return OK
     try:
+        arguments.words = tuple(words)
         name: str = arguments.module
         module = import_module(name if "." in name else f"tidegate.cli.commands.{name}")
         status: int = module.run(arguments)

@@ -40,11 +40,18 @@ def chosen_state(arguments: argparse.Namespace) -> str | None:
 
 
 _noted: set[str] = set()
+_mute = False
+
+
+def mute_notes() -> None:
+    """Print no notes about the settings: the process that started this one does."""
+    global _mute
+    _mute = True
 
 
 def print_note(text: str) -> None:
     """Print a note about the settings only once, because a server reads them repeatedly."""
-    if text not in _noted:
+    if text not in _noted and not _mute:
         _noted.add(text)
         print_status(f"note: {text}")
 
@@ -106,6 +113,7 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
         config = hook.complete_serve_settings(config, arguments, given)
     check_open_writes(config)
     listens = config.http is not None or any(each.listens for each in config.sections.values())
+    _check_workers(config, arguments)
     if (arguments.tls_cert or arguments.tls_key) and not listens:
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -113,6 +121,16 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
             hint="Add --http HOST:PORT.",
         )
     return config
+
+
+def _check_workers(config: Config, arguments: argparse.Namespace) -> None:
+    """Raises: TidegateError CONFIG_INVALID for several workers where there is one client."""
+    if config.workers > 1 and config.stdio and arguments.for_bridge is None:
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"{config.workers} workers cannot share standard input and output.",
+            hint="Leave `stdio` out, or serve by one process.",
+        )
 
 
 def check_open_writes(config: Config) -> None:
@@ -145,6 +163,8 @@ def _flag_changes(arguments: argparse.Namespace, config: Config) -> dict[str, ob
         changes["console"] = msgspec.structs.replace(config.console, enabled=True)
     if arguments.stdio:
         changes["stdio"] = True
+    if arguments.workers is not None:
+        changes["workers"] = arguments.workers
     if arguments.allow_writes:
         changes["allow_writes"] = True
     if arguments.extended:

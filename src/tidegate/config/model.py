@@ -216,6 +216,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     the state cannot be read no new call is let through, and running ones end after `state_grace_s`.
     With `log_format` `json` the log on stderr is one JSON object a line.
 
+    So many `workers`, processes, serve the addresses together; one more starts and keeps them.
+    Limits of sources and rates of requests are those of all together, and each has its part.
+
     `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
     `X-Forwarded-For` and `Forwarded` give the client's address.
@@ -231,6 +234,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     surface: dict[str, dict[str, Any]] = {}
     http: str | None = None
     stdio: bool = False
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     drain_delay_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
     stop_grace_s: Annotated[float, msgspec.Meta(ge=0)] = 10.0
     state_grace_s: Annotated[float, msgspec.Meta(ge=2, le=600)] = 10.0

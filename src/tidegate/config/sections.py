@@ -18,9 +18,14 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     NAME: ClassVar[str] = ""
 
     @property
+    def listen_address(self) -> str | None:
+        """HOST:PORT at which it has the server listen, if it does."""
+        return None
+
+    @property
     def listens(self) -> bool:
         """Whether it has the server listen at an address."""
-        return False
+        return self.listen_address is not None
 
     def check(self, config: Config) -> None:
         """See that the section fits the other settings. Raises: TidegateError CONFIG_INVALID."""

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import cast
+from urllib.parse import parse_qsl
 
 from msgspec import structs
 
@@ -32,6 +33,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.language import Language
 from tidegate.model.source_settings import RunAs
 from tidegate.model.sources import Source
+from tidegate.model.worker_share import WorkerShare, own_share
 from tidegate.product import (
     DatabaseFiles,
     EngineEntry,
@@ -57,6 +59,7 @@ ENGINES: dict[str, EngineEntry] = {
         options=("timeout",),
         plain_options=("timeout",),
         path_reader="tidegate.engines.common.url:file_of",
+        memory_reader="tidegate.engines.common.url:is_in_memory",
         files=DatabaseFiles((".db", ".sqlite", ".sqlite3")),
         reader="tidegate.engines.sqlite.url:read_url",
     ),
@@ -69,6 +72,7 @@ ENGINES: dict[str, EngineEntry] = {
             compares_rows=True,
             own_functions=True,
             plan_limits=("max_plan_cost", "max_plan_rows"),
+            pool=10,
             reader="tidegate.engines.postgres.url:parse_conninfo",
         ),
     ),
@@ -283,6 +287,41 @@ def check_url(source: Source) -> None:
     read(url if route is None else route.url_at(1), *given)
 
 
+def pool_of(source: Source) -> int | None:
+    """How many connections a source may have in all; None where nothing bounds them. Raises:
+    TidegateError SOURCE_URL."""
+    entry = find(source.url)
+    if not entry.pool:
+        return None
+    given = dict(parse_qsl(source.url.partition("?")[2])) | dict(source.options)
+    text = given.get(entry.pool_option, "")
+    return int(text) if text.isascii() and text.isdigit() else entry.pool
+
+
+def check_share(source: Source, share: WorkerShare) -> None:
+    """Refuse a source that the workers of the gate cannot share. Raises: TidegateError
+    CONFIG_INVALID, SOURCE_URL."""
+    if share.count == 1 or not source.engine:
+        return
+    if find(source.url).is_in_memory(source.url):
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"The source `{source.name}` is in the memory of one process, and each of"
+            f" {share.count} workers would have its own.",
+            hint="Keep the database in a file or at a server, or serve by one process.",
+            details={"source": source.name},
+        )
+    total = pool_of(source)
+    if total is not None and not share.divides(total):
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"The source `{source.name}` may have {total} connections"
+            f" (`{find(source.url).pool_option}`), and each of {share.count} workers needs one.",
+            hint="Raise it, or serve by fewer workers.",
+            details={"source": source.name},
+        )
+
+
 def check_run_as(url: str, run_as: RunAs | None) -> None:
     """Refuse to map callers on an engine without roles, where the setting would do nothing.
 
@@ -388,6 +427,8 @@ async def open_engine(source: Source) -> Engine:
     options and the engine cannot, POLICY_DENIED if a caller made it and it refers to a secret.
     """
     check_settings(source)
+    if not source.temporary:  # one belongs to the process of its session
+        check_share(source, own_share())
     if source.temporary:
         refuse_server_secrets(texts_of(source))
     check_refusal(source.id)

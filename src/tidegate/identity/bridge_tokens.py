@@ -7,9 +7,11 @@ ask for less access than the settings give to bridges, with a suffix to the secr
 
 from __future__ import annotations
 
+import hmac
 import os
+import struct
 import time
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from hashlib import sha256
@@ -32,7 +34,9 @@ LIFE_S = 3_600.0
 RENEW_S = 900.0
 """The time before the end of a secret at which a new one is created."""
 
-_KEPT = 3
+_PARTS = struct.Struct(">d16s")
+"""Of a secret: until when it is valid, as Unix time, and chance."""
+_MAC_BYTES = 32
 
 Note = Callable[[str, Mapping[str, str]], None]
 
@@ -41,7 +45,8 @@ class BridgeTokens:
     """Creates and verifies the secrets of bridges.
 
     A change of `settings` takes effect on the next call. `sources` returns the configured sources,
-    to combine the tags in the settings with the sources that a bridge asks for.
+    to combine the tags in the settings with the sources that a bridge asks for. Processes with the
+    same `key` take each other's secrets.
     """
 
     def __init__(
@@ -50,11 +55,12 @@ class BridgeTokens:
         note: Note,
         clock: Callable[[], float] = time.time,
         sources: Callable[[], Iterable[Source]] = tuple,
+        key: bytes = b"",
     ) -> None:
         self._note = note
         self._clock = clock
         self._sources = sources
-        self._ends: dict[bytes, float] = {}
+        self._key = hmac.digest(key or os.urandom(32), b"tidegate bridge", "sha256")
         self.settings = settings
 
     def renew(self) -> tuple[str, float]:
@@ -66,17 +72,29 @@ class BridgeTokens:
         ends = self._clock() + LIFE_S
         details = {"scope": self.settings.scope, "expires_at": str(round(ends))}
         self._note("bridge.admitted", details)
-        secret = PREFIX + urlsafe_b64encode(os.urandom(32)).rstrip(b"=").decode()
-        self._ends[_digest(secret)] = ends
-        while len(self._ends) > _KEPT:
-            del self._ends[next(iter(self._ends))]
-        return secret, ends
+        parts = _PARTS.pack(ends, os.urandom(16))
+        signed = parts + hmac.digest(self._key, parts, "sha256")
+        return PREFIX + urlsafe_b64encode(signed).rstrip(b"=").decode(), ends
+
+    def _end_of(self, secret: str) -> float | None:
+        """Until when a secret is valid; None if it is none of ours."""
+        try:
+            text = secret.removeprefix(PREFIX)
+            signed = b64decode(text + "=" * (-len(text) % 4), b"-_", validate=True)
+        except ValueError:
+            return None
+        parts, mac = signed[:-_MAC_BYTES], signed[-_MAC_BYTES:]
+        good = hmac.compare_digest(mac, hmac.digest(self._key, parts, "sha256"))
+        if not good or len(parts) != _PARTS.size:
+            return None
+        ends: float = _PARTS.unpack(parts)[0]
+        return ends
 
     def verify(self, bearer: str, address: str) -> Actor:
         """The actor of a bridge that calls from this machine, with the access in the settings,
         restricted to what it asks for. Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED."""
         secret, _, asked = bearer.partition(SEPARATOR)
-        ends = self._ends.get(_digest(secret))
+        ends = self._end_of(secret)
         if ends is None or address not in LOOPBACK:
             raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if self._clock() >= ends:
@@ -159,7 +177,3 @@ def _share(asked: str) -> Share:
 
 def _some(names: Collection[str] | None) -> frozenset[str] | None:
     return None if names is None else frozenset(names)
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode("utf-8", "replace")).digest()

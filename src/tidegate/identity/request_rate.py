@@ -2,7 +2,7 @@
 
 Each address has a bucket of `burst` requests, which fills up again over time. The limit keeps one
 client from taking the server from the others; guessing of tokens is the lockout's business. Servers
-on one state do not count together.
+on one state do not count together; of the workers of one server each counts for its part.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.lockout import origin
+from tidegate.model.worker_share import ALONE, WorkerShare
 
 ADDRESSES = 10_000
 
@@ -29,9 +30,11 @@ class RequestRate:
         burst: int,
         record: Record,
         clock: Callable[[], float] = time.monotonic,
+        share: WorkerShare = ALONE,
     ) -> None:
-        self._per_minute = per_minute
-        self._burst = float(burst)
+        self._named = per_minute
+        self._per_minute = per_minute / share.count
+        self._burst = max(1.0, burst / share.count)
         self._record = record
         self._clock = clock
         self._buckets: dict[str, tuple[float, float, bool]] = {}
@@ -54,7 +57,7 @@ class RequestRate:
             self._record("request.limited", {"address": address})
         raise TidegateError(
             Code.LIMIT_RATE,
-            f"This address has sent more than {self._per_minute} requests a minute",
+            f"This address has sent more than {self._named} requests a minute",
             hint="Wait before the next one, or ask the operator to raise `request_rate`.",
             retry_after_s=(1 - left) * 60 / self._per_minute,
         )

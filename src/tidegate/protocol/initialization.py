@@ -11,8 +11,10 @@ from tidegate.protocol import jsonrpc, render
 from tidegate.protocol import params as p
 from tidegate.protocol.jsonrpc import Message
 from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, Info, RpcError
-from tidegate.protocol.revisions import negotiate
+from tidegate.protocol.revisions import REVISIONS, Revision, negotiate
 from tidegate.protocol.served_server import ServedServer
+from tidegate.protocol.session import Session
+from tidegate.protocol.session_ids import Agreed
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.subscriptions import follow
 from tidegate.protocol.transport import Answer, TransportContext
@@ -54,12 +56,13 @@ def initialize(
     if session is None:
         session = transport.session = sessions.open(transport.actor)
     server = served.server
-    revision = negotiate(served.settings.revisions, params.protocol_version)
-    if served.settings.newer_fields and revision.annotations:
-        revision = structs.replace(revision, titles=True, structured=True)
+    revision = _with_newer_fields(
+        served, negotiate(served.settings.revisions, params.protocol_version)
+    )
     session.revision = revision
     session.client = params.client_info
     session.capabilities = params.capabilities or {}
+    sessions.name(session)
     follow(served, session)
     info = server.info
     fields: dict[str, Any] = {
@@ -72,6 +75,21 @@ def initialize(
     if server.instructions is not None:
         fields["instructions"] = server.instructions
     return Answer(jsonrpc.result_frame(message.id or jsonrpc.NO_ID, jsonrpc.encode(fields)))
+
+
+def restore(served: ServedServer, session: Session, agreed: Agreed) -> None:
+    """Make of a new session the one that began elsewhere as its id says."""
+    session.revision = _with_newer_fields(served, REVISIONS[agreed.revision])
+    session.client = agreed.client
+    session.capabilities = agreed.capabilities
+    follow(served, session)
+
+
+def _with_newer_fields(served: ServedServer, revision: Revision) -> Revision:
+    """The revision, with what a newer one has where the server's settings send that, too."""
+    if served.settings.newer_fields and revision.annotations:
+        return structs.replace(revision, titles=True, structured=True)
+    return revision
 
 
 def on_notification(message: Message, transport: TransportContext) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.protocol import initialization, jsonrpc
@@ -38,6 +39,7 @@ from tidegate.protocol.request_context import (
 )
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.served_server import ServedServer
+from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.tasks import Tasks
 from tidegate.protocol.transport import Answer, TransportContext
@@ -63,12 +65,14 @@ class Kernel:
         seal: RequestState | None = None,
         tasks: Tasks | None = None,
         tracing: Tracing | None = None,
+        session_ids: SessionIds | None = None,
     ) -> None:
         """With `tasks` a call that lasts is answered before it has ended. `tracing` has the tracer
-        while a product traces."""
+        while a product traces. Any process that has the same `session_ids` serves a session."""
         self._tracing = tracing or Tracing()
-        self.sessions = Sessions()
+        self.sessions = Sessions(ids=session_ids)
         self._served = ServedServer(server, settings, self.sessions.states)
+        self.sessions.restore = partial(initialization.restore, self._served)
         if tasks is not None:
             meta = self._served.server_meta
             self._served.long_calls = LongCalls(server, meta, tasks, self._refuse)

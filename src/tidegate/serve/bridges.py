@@ -44,6 +44,7 @@ def open_handshake(
         on_opened=on_opened,
         variables=_variables_of(app),
         status=partial(status_of, app),
+        siblings=app.siblings,
     )
 
 

@@ -6,6 +6,7 @@ Their modules are imported by the runs that need them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from tidegate.app import App, surface_paths
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.engines.registry import entry_of
+from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
 from tidegate.product import found_already, load
 from tidegate.protocol.kernel import Kernel
@@ -25,6 +27,19 @@ if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
     from tidegate.serve.lifecycle import Shutdown
+
+
+HTTP = "http"
+"""The name of the HTTP server among what listens; others have the names of their sections."""
+
+
+def listening_addresses(config: Config) -> dict[str, str]:
+    """HOST:PORT of all that listens, by name."""
+    found = {} if config.http is None else {HTTP: config.http}
+    for name, section in config.sections.items():
+        if section.listen_address is not None:
+            found[name] = section.listen_address
+    return found
 
 
 class Listener(NamedTuple):
@@ -77,18 +92,20 @@ def open_http(
     from tidegate.bridge.idle_shutdown import IdleShutdown
     from tidegate.edges.edge import Companion
     from tidegate.edges.http.application import HealthChecks, HttpApplication, HttpLimits
-    from tidegate.edges.http.edge import HttpEdge, bind
+    from tidegate.edges.http.edge import HttpEdge
     from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
 
     config = app.config
-    listener = bind(host, port)
+    listener = app.sockets.take(HTTP, host, port)
     bound, bound_port = listener.getsockname()[:2]
     handshake = open_handshake(
         app, bound, bound_port, settings, on_opened, tls=certificate is not None
     )
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
+    with suppress(TidegateError):  # `/ready` says so, and it is read again when it is needed
+        _ = app.session_key  # now, and not while callers wait
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
     application = HttpApplication(
         http_endpoints(app, handshake, pages),
@@ -103,7 +120,13 @@ def open_http(
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     if on_opened is None or shutdown is None:
-        return HttpEdge(application, listener, companions=companions, certificate=certificate)
+        return HttpEdge(
+            application,
+            listener,
+            companions=companions,
+            certificate=certificate,
+            shared=app.sockets.shared,
+        )
     idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
     return HttpEdge(
         application,

@@ -15,9 +15,13 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from tidegate.app import App
+from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
 from tidegate.identity.revocation import Blindness, RevocationWatcher
@@ -27,6 +31,9 @@ from tidegate.service import Service
 from tidegate.store.calls import change_state
 from tidegate.system.processes import forget_notices, on_notice
 from tidegate.system.service_manager import ServiceManager
+
+if TYPE_CHECKING:
+    from tidegate.serve.worker import Worker
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -102,10 +109,12 @@ async def serve(
         app.services += _services_of(app)
         for service in app.services:
             service.start()
-        surfaces = tuple(app.config.surfaces) or ("core",)
-        servers = RunningServers(app.directory)
-        names = [edge.name for edge in edges]
-        entered.enter_context(servers.enter(names, surfaces, time.time(), app.console_address))
+        if not app.siblings.are_there:  # the parent has one entry for all of them
+            names = [edge.name for edge in edges]
+            enter = RunningServers(app.directory).enter
+            entered.enter_context(
+                enter(names, served_surfaces(app.config), time.time(), app.console_address)
+            )
         if ready is not None:
             await asyncio.to_thread(ready)  # it may read the state
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
@@ -118,6 +127,7 @@ async def serve(
             if recorded:
                 app.server_audit.record_stop()
             await asyncio.gather(*(asyncio.to_thread(each.stop) for each in app.services))
+            await app.siblings.say_last()
             await app.close()
             entered.close()
 
@@ -128,6 +138,11 @@ def _begin(app: App, edges: str) -> None:
     with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
         app.note_rights()
     app.server_audit.record_start(app.config, edges)
+
+
+def served_surfaces(config: Config) -> tuple[str, ...]:
+    """The surfaces that a server's entry names."""
+    return tuple(config.surfaces) or ("core",)
 
 
 def _services_of(app: App) -> list[Service]:
@@ -198,6 +213,12 @@ def keep_freed_memory() -> bool:
     )
 
 
+async def _tell_readiness(app: App) -> bytes:
+    """For the parent of workers: by part of the server, the code of what keeps it from its work."""
+    failing = await app.readiness.tried()
+    return msgspec.json.encode({part: error.code.value for part, error in failing.items()})
+
+
 def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     return asyncio.get_running_loop().create_task(work)
 
@@ -214,9 +235,11 @@ def run(
     ready: Callable[[Sequence[Edge]], None] | None = None,
     reread: Callable[[], None] | None = None,
     prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
+    worker: Worker | None = None,
 ) -> None:
     """Serve in this process until a signal or the end of every edge. `fast` uses uvloop, where
     there is one. `reread` is called on SIGHUP, `prepare` before the first caller is answered.
+    A `worker` also ends when its parent does, which says when `ready` is called.
     Raises: TidegateError as `serve`."""
     manager = ServiceManager.of_process()
     stop_s = app.config.stop_grace_s + LAST_WORK_S
@@ -248,8 +271,15 @@ def run(
                 ready(edges)
             manager.report_ready()
 
+        def report() -> None:
+            if worker is not None:
+                worker.report_ready([edge.name for edge in edges], app.console_address, announce)
+
         try:
-            await serve(app, edges, shutdown, announce, prepare)
+            if worker is not None:
+                await worker.follow(on_parent_gone=shutdown.ask)
+                app.siblings.answers["ready"] = partial(_tell_readiness, app)
+            await serve(app, edges, shutdown, announce if worker is None else report, prepare)
         finally:
             # What comes now must not kill a process that has ended in good order.
             forget_notices("end", "interrupt", "reread", ignore=True)

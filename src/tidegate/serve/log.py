@@ -22,10 +22,12 @@ _ESCAPED = {
 
 
 class LogFormatter(logging.Formatter):
-    """One line a record: UTC time, level, logger, the call id if the record has one (`call` in
-    `extra`), the trace that is under way, message. A traceback follows on lines of its own."""
+    """One line a record: UTC time, level, logger, the number of the worker if this process is one,
+    the call id if the record has one (`call` in `extra`), the trace that is under way, message. A
+    traceback follows on lines of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, worker: int = 0) -> None:
+        self._worker = f" worker={worker}" if worker else ""
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s%(which)s %(message)s")
         self.datefmt = "%Y-%m-%dT%H:%M:%S"
         self.converter = time.gmtime
@@ -33,7 +35,13 @@ class LogFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:
         call = _call_of(record)
         trace = _trace_id()
-        record.which = ("" if call is None else f" call={call}") + (trace and f" trace={trace}")
+        record.which = "".join(
+            [
+                self._worker,
+                "" if call is None else f" call={call}",
+                trace and f" trace={trace}",
+            ]
+        )
         record.message = record.message.translate(_ESCAPED)
         return super().formatMessage(record)
 
@@ -42,8 +50,12 @@ class LogFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `call` if the record has
-    one, `trace` if one is under way, and `traceback` of a fault."""
+    """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `worker` if this process
+    is one, `call` if the record has one, `trace` if one is under way, and `traceback` of a fault."""
+
+    def __init__(self, worker: int = 0) -> None:
+        super().__init__()
+        self._worker = worker
 
     def format(self, record: logging.LogRecord) -> str:
         fields = {
@@ -52,6 +64,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _without_secrets(record.getMessage()),
         }
+        if self._worker:
+            fields["worker"] = str(self._worker)
         call = _call_of(record)
         if call is not None:
             fields["call"] = call
@@ -68,11 +82,12 @@ def status_line(text: str) -> str:
     return _line_of({**said, "message": _without_secrets(text.removeprefix("tidegate: "))})
 
 
-def log_to_stderr(*, as_json: bool = False) -> None:
+def log_to_stderr(*, as_json: bool = False, worker: int = 0) -> None:
     """Write the server's log, from level WARNING on, to stderr. As JSON the lines of libraries are
-    in it, too, so that nothing else is written."""
+    in it, too, so that nothing else is written. `worker` is the number of this process, if it is
+    one of several."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonFormatter() if as_json else LogFormatter())
+    handler.setFormatter(JsonFormatter(worker) if as_json else LogFormatter(worker))
     root = logging.getLogger("tidegate")
     root.propagate = as_json
     if as_json:

@@ -47,6 +47,11 @@ def duplicate(descriptor: int) -> int:
     return os.dup(descriptor)
 
 
+def keep_from_children(descriptor: int) -> None:
+    """No program that we start inherits it. Raises: OSError."""
+    os.set_inheritable(descriptor, False)
+
+
 def open_pipe() -> tuple[int, int]:
     """The ends of a new pipe, for reading and for writing; no child inherits them unless it is
     given one. Raises: OSError."""

@@ -1,7 +1,8 @@
 """Processes: how a child is started apart from this one, and how a process is asked to end; and the
 signals that ask this one.
 
-Signals are named by what they ask for: `interrupt` (Ctrl-C), `end`, `reread` (the settings).
+Signals are named by what they ask for: `interrupt` (Ctrl-C), `end`, `reread` (the settings),
+`replace` (the processes that this one has started, by new ones).
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal, TypedDict
 
-Notice = Literal["interrupt", "end", "reread"]
+Notice = Literal["interrupt", "end", "reread", "replace"]
 
 _NUMBERS = {"interrupt": signal.SIGINT, "end": signal.SIGTERM}
 if hasattr(signal, "SIGHUP"):
     _NUMBERS["reread"] = signal.SIGHUP
+if hasattr(signal, "SIGUSR2"):
+    _NUMBERS["replace"] = signal.SIGUSR2
 
 
 class Apart(TypedDict):
@@ -54,6 +57,27 @@ def start_apart(
         pass_fds=inherited,
         **APART,
     )
+
+
+async def start_child(
+    command: Sequence[str], inherited: Collection[int]
+) -> asyncio.subprocess.Process:
+    """Start a program that ends with us: it shares our standard error, reads and prints nothing,
+    and has of our descriptors those in `inherited`, under the same numbers. Ctrl-C at our terminal
+    reaches us alone. Raises: OSError."""
+    return await asyncio.create_subprocess_exec(
+        *command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        pass_fds=tuple(inherited),
+        **APART,
+    )
+
+
+def ask_child(child: asyncio.subprocess.Process, notice: Notice) -> None:
+    """Send a child a signal; nothing happens if it has ended."""
+    with suppress(ProcessLookupError):
+        child.send_signal(_NUMBERS[notice])
 
 
 def ended_with_us() -> list[str]:

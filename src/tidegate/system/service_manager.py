@@ -1,13 +1,16 @@
-"""Reports to the service manager that started this process, such as systemd, what it is doing.
+"""The service manager that started this process, such as systemd: it gets reports of what the
+process is doing, and may have given it sockets.
 
-The protocol is that of sd_notify(3): datagrams of lines `NAME=value` to the socket that the
-variable NOTIFY_SOCKET names. Without the variable nothing is sent.
+The protocol of reports is that of sd_notify(3): datagrams of lines `NAME=value` to the socket that
+the variable NOTIFY_SOCKET names. Without the variable nothing is sent. That of sockets is
+sd_listen_fds(3): descriptors from 3 on, their count and names in variables.
 """
 
 from __future__ import annotations
 
 import os
 import socket
+import stat
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -15,6 +18,27 @@ from contextlib import contextmanager, suppress
 SOCKET = "NOTIFY_SOCKET"
 _PATIENCE_S = 1.0
 """How long a manager may take to accept a message. The server does not wait longer for it."""
+
+
+_FIRST = 3
+_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
+
+
+def take_given_sockets() -> list[tuple[str, socket.socket]]:
+    """The sockets that the manager gave to this process, each with its name, which may be empty.
+    The variables are taken out of the environment, and no program that we start inherits one."""
+    pid, count, names = (os.environ.pop(name, "") for name in _VARIABLES)
+    if pid != str(os.getpid()) or not count.isdigit():
+        return []
+    called = names.split(":") if names else []
+    found: list[tuple[str, socket.socket]] = []
+    for index in range(int(count)):
+        descriptor = _FIRST + index
+        os.set_inheritable(descriptor, False)
+        if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+            name = called[index] if index < len(called) else ""
+            found.append((name, socket.socket(fileno=descriptor)))
+    return found
 
 
 class ServiceManager:

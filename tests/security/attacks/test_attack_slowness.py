@@ -9,9 +9,9 @@ import pytest
 
 from support.attack_target import Target, headers_of, tool_call
 from support.eventually import PATIENCE_S
-from tidegate.edges.http.edge import bind
 from tidegate.edges.http1.request import IncomingRequest
 from tidegate.edges.http1.server import Deadlines, Server
+from tidegate.edges.listening import bind
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n"
 BEGUN = {

@@ -91,6 +91,19 @@ def add_serve(commands: Commands) -> None:
         help=f"add newer tools to those in the specifications of {' and '.join(extended)}",
     )
     serve.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="serve by so many processes, for several cores; SIGUSR2 replaces them one by one "
+        "(default: 1)",
+    )
+    serve.add_argument(
+        "--worker",
+        metavar="PLACE",
+        # For `serve --workers` only: which of its processes this is, and its descriptors.
+        help=argparse.SUPPRESS,
+    )
+    serve.add_argument(
         "--for-bridge",
         type=int,
         metavar="FD",

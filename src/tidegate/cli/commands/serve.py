@@ -12,22 +12,27 @@ from typing import TYPE_CHECKING
 
 from tidegate.app import App
 from tidegate.cli.hooks import command_hooks
-from tidegate.cli.settings import config_path, load_for_serve, settings_digest
+from tidegate.cli.settings import config_path, load_for_serve, mute_notes, settings_digest
 from tidegate.cli.terminal import print_status, shape_status
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
 from tidegate.edges.edge import Edge
+from tidegate.edges.listening import Sockets
+from tidegate.engines.registry import check_share
 from tidegate.errors import TidegateError
-from tidegate.serve.edges import listeners_of, open_http, open_stdio
+from tidegate.model.worker_share import WorkerShare, use_share
+from tidegate.serve.edges import listeners_of, listening_addresses, open_http, open_stdio
 from tidegate.serve.lifecycle import Shutdown
 from tidegate.serve.lifecycle import run as run_edges
 from tidegate.serve.log import log_to_stderr, status_line
 from tidegate.system.first_process import leave_first_place
+from tidegate.system.service_manager import take_given_sockets
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
+    from tidegate.serve.worker import Worker
 
 logger = logging.getLogger("tidegate.serve")
 
@@ -36,20 +41,29 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     """Serve; returns 0 when a signal or the end of the input stopped it. `on_console` is called
     with the address of the console when it can be opened."""
     leave_first_place()
+    worker = _worker_of(arguments)
     watcher = _settings_watcher(config_path(arguments))
     config = load_for_serve(arguments)
     as_json = config.log_format == "json"
-    log_to_stderr(as_json=as_json)
+    log_to_stderr(as_json=as_json, worker=0 if worker is None else worker.number)
     if as_json:
         shape_status(status_line)
-    app = App.open(config, default_actor="server")
-    for hook in command_hooks():
-        hook.announce(config)
-    if config.console.enabled and config.http is None:
-        print_status(
-            "note: the setting `console.enabled` has no effect on a server without HTTP: add --http"
-            " HOST:PORT, or run `tidegate console`"
-        )
+    if worker is None and _has_workers(config, arguments):
+        from tidegate.cli.gate_parent import serve_by_workers
+
+        return serve_by_workers(arguments, config)
+    app = App.open(
+        config, default_actor="server", siblings=None if worker is None else worker.siblings
+    )
+    if worker is None:
+        given = take_given_sockets()
+        if given:
+            app.sockets = Sockets.match(given, listening_addresses(config))
+        announce_settings(config)
+    else:
+        app.sockets = worker.sockets
+        for source in app.connections.sources():
+            check_share(source, worker.siblings.share)
     certificate = _certificate(config)
     listeners = listeners_of(config)
     reread: list[Callable[[], None]] = []
@@ -89,8 +103,41 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
         ready=(lambda edges: _announce(app, config, edges, on_console)) if listens else None,
         reread=partial(_call_all, reread) if reread else None,
         prepare=_preparation(app, config),
+        worker=worker,
     )
     return 0
+
+
+def announce_settings(config: Config) -> None:
+    """Print what a person should know of the settings at the start."""
+    for hook in command_hooks():
+        hook.announce(config)
+    if config.console.enabled and config.http is None:
+        print_status(
+            "note: the setting `console.enabled` has no effect on a server without HTTP: add --http"
+            " HOST:PORT, or run `tidegate console`"
+        )
+
+
+def _worker_of(arguments: argparse.Namespace) -> Worker | None:
+    """This process as a worker, if its parent has started it. Raises: TidegateError."""
+    if arguments.worker is None:
+        return None
+    from tidegate.serve.worker import Worker, WorkerPlace
+
+    place = WorkerPlace.read(arguments.worker)
+    use_share(WorkerShare(place.number, place.count))
+    mute_notes()
+    return Worker(place)
+
+
+def _has_workers(config: Config, arguments: argparse.Namespace) -> bool:
+    """Whether this process is the parent of workers: not where one person has the server, as a
+    bridge or on stdio, or where another command serves."""
+    words: tuple[str, ...] | None = getattr(arguments, "words", None)
+    listens = bool(listening_addresses(config))
+    served_here = words is not None and arguments.for_bridge is None and listens
+    return config.workers > 1 and served_here
 
 
 def _preparation(app: App, config: Config) -> Callable[[Shutdown], Awaitable[None]] | None:
@@ -151,7 +198,7 @@ def _announce(
             print_status(f"tidegate: serving {surfaces} on {edge.name}/mcp")
         elif edge.name.startswith("postgresql"):
             print_status(f"tidegate: serving every source as a database on {edge.name}")
-        elif edge.name != "stdio":
+        elif edge.listens:
             print_status(f"tidegate: serving {edge.name}")
     if config.http is None:
         pass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import socket
 from collections.abc import Sequence
@@ -13,42 +12,12 @@ from tidegate.edges.edge import Companion
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http1.request import Application
 from tidegate.edges.http1.server import Server
-from tidegate.errors import Code, TidegateError
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
 
 CANCEL_S = 2.0
 """How long cancelled calls may take to answer that they were cancelled."""
-
-
-_OTHER_PORT = "Choose another port; 0 takes a free one."
-_OWN_ADDRESS = "Choose an address of this machine, such as 127.0.0.1; 0.0.0.0 is all of them."
-_HINTS: dict[int | None, str] = {
-    errno.EADDRNOTAVAIL: _OWN_ADDRESS,
-    errno.EACCES: "Choose a port from 1024 on: this account may not take a lower one.",
-    socket.EAI_NONAME: _OWN_ADDRESS,
-    socket.EAI_AGAIN: _OWN_ADDRESS,
-}
-"""What to do about an address that cannot be taken, by the number of the error."""
-
-
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except (OSError, OverflowError) as error:
-        listener.close()
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise TidegateError(
-            Code.CONFIG_INVALID, f"Cannot listen on {host}:{port}: {reason}",
-            hint=_HINTS.get(getattr(error, "errno", None), _OTHER_PORT),
-        ) from None  # fmt: skip
-    listener.setblocking(False)
-    return listener
 
 
 def address_of(listener: socket.socket, *, tls: bool = False) -> str:
@@ -62,7 +31,8 @@ class HttpEdge:
 
     `companions` start when callers can connect, and stop before the edge does. `wrapper` is what
     the connections call, if it is another application around `application`. With `certificate`
-    the edge speaks HTTPS and nothing else.
+    the edge speaks HTTPS and nothing else. `shared`: other processes take connections from the same
+    socket.
     """
 
     def __init__(
@@ -73,6 +43,7 @@ class HttpEdge:
         companions: Sequence[Companion] = (),
         wrapper: Application | None = None,
         certificate: ServerCertificate | None = None,
+        shared: bool = False,
     ) -> None:
         self.name = address_of(listener, tls=certificate is not None)
         self.listens = True
@@ -81,6 +52,7 @@ class HttpEdge:
         self._application = application
         self._wrapper = wrapper or application
         self._listener = listener
+        self._shared = shared
         self._companions = companions
         self._server: Server | None = None
         self._ended = asyncio.Event()
@@ -88,7 +60,7 @@ class HttpEdge:
     async def start(self) -> None:
         """Accept callers. Raises: TidegateError if a companion cannot start."""
         self._server = Server(self._wrapper)
-        await self._server.accept(self._listener, self._tls)
+        await self._server.accept(self._listener, self._tls, shared=self._shared)
         _settle()
         for companion in self._companions:
             await companion.start()

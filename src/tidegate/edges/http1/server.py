@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tidegate.edges.http1.connection import ClientConnection
 from tidegate.edges.http1.request import Application
+from tidegate.edges.listening import Acceptor, Secured, accept_connections
 
 logger = logging.getLogger("tidegate.http")
 
@@ -60,7 +61,7 @@ class Server:
         self._unread: dict[ClientConnection, None] = {}
         self._checking_unread = False
         self._sweep_s = sweep_s
-        self._accepting: asyncio.Server | None = None
+        self._accepting: Acceptor | None = None
         self._sweeping: asyncio.Task[None] | None = None
         deadlines = deadlines or Deadlines()
         self.linger_s = deadlines.linger_s
@@ -71,16 +72,16 @@ class Server:
             "body": deadlines.body_s,
         }
 
-    async def accept(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`."""
+    async def accept(
+        self, listener: socket.socket, tls: ssl.SSLContext | None = None, *, shared: bool = False
+    ) -> None:
+        """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`;
+        `shared`: as other processes do from the same one."""
         loop = asyncio.get_running_loop()
         self._sweeping = loop.create_task(self.sweep())
-        self._accepting = await loop.create_server(
-            self.connection,
-            sock=listener,
-            backlog=BACKLOG,
-            ssl=tls,
-            ssl_handshake_timeout=None if tls is None else HANDSHAKE_S,
+        secured = None if tls is None else Secured(tls, HANDSHAKE_S)
+        self._accepting = await accept_connections(
+            listener, self.connection, BACKLOG, shared=shared, secured=secured
         )
 
     def connection(self) -> ClientConnection:

@@ -261,6 +261,11 @@ def file_of(url: str) -> str | None:
     return None if path in ("", ":memory:") else _existing(path)
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether the URL of a database file names one in memory."""
+    return url.partition("://")[2].partition("?")[0].partition("/")[2] in ("", ":memory:")
+
+
 def require_file(url: str) -> None:
     """See that the file or folder of a URL is there. Raises: TidegateError SOURCE_UNREACHABLE,
     SOURCE_URL."""

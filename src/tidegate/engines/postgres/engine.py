@@ -76,6 +76,7 @@ from tidegate.model.schema import Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.model.transactions import TransactionModes
+from tidegate.model.worker_share import own_share
 from tidegate.sql.dialects import find
 from tidegate.sql.dml_parser import parse_dml
 from tidegate.sql.judge import judge
@@ -131,7 +132,7 @@ class PostgresEngine:
         identity: str = "",
         functions: tuple[str, ...] = (),
     ) -> None:
-        target = login.target
+        places = own_share().of(login.target.pool)
         self.capabilities = Capabilities(
             inspects=True,
             several_databases=True,
@@ -145,7 +146,7 @@ class PostgresEngine:
             feeds=True,
             notices=True,
             counts_changes=True,
-            max_concurrency=target.pool,
+            max_concurrency=places,
         )
         self._setting = first.setting
 
@@ -157,7 +158,7 @@ class PostgresEngine:
             self._account_s = _limit_of(session)
             return session
 
-        self._server = ServerPool(open_session, target.pool, first, first.setting.database)
+        self._server = ServerPool(open_session, places, first, first.setting.database)
         self._login = login
         login.watch_lease(self._server.renew)
         self._databases = Databases(self._server, open_session, first.setting.database, functions)

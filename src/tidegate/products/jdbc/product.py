@@ -50,6 +50,9 @@ PRODUCT = Product(
             other_dialects=("oracle", "tsql", "default"),
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",
             path_reader="tidegate.products.jdbc.engine.url:path_of",
+            memory_reader="tidegate.products.jdbc.engine.url:is_in_memory",
+            pool=4,
+            pool_option="connections",
             absolute_url="tidegate.products.jdbc.engine.url:absolute_url",
             preparer="tidegate.products.jdbc.driver_preparation:prepare",
         )

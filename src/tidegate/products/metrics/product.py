@@ -7,4 +7,5 @@ PRODUCT = Product(
     extras={"metrics": "prometheus_client"},
     settings={"metrics": "tidegate.products.metrics.settings:MetricsSettings"},
     listener="tidegate.products.metrics.listener:make_listener",
+    parent_listener="tidegate.products.metrics.parent:make_listener",
 )

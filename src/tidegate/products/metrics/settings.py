@@ -27,8 +27,8 @@ class MetricsSettings(Section, frozen=True, forbid_unknown_fields=True):
     token: str | None = None
 
     @property
-    def listens(self) -> bool:
-        return self.listen is not None
+    def listen_address(self) -> str | None:
+        return self.listen
 
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID."""

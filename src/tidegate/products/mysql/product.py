@@ -8,6 +8,7 @@ _MYSQL = EngineEntry(
     compares_rows=True,
     own_functions=True,
     plan_limits=("max_plan_rows",),
+    pool=10,
     reader="tidegate.products.mysql.engine.url:parse_conninfo",
 )
 

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from tidegate.app import App
 from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.file_descriptors import ensure_descriptors
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.model.sources import Source
+from tidegate.model.worker_share import WorkerShare
 from tidegate.product import load
 from tidegate.products.pgwire.settings import PgWireSettings
 from tidegate.serve.edges import Listener, session_gate_of
@@ -51,12 +54,11 @@ def open_pg(
     certificate: ServerCertificate | None = None,
 ) -> Edge:
     """The edge at an address; port 0 takes a free one. Raises: TidegateError CONFIG_INVALID."""
-    from tidegate.edges.http.edge import bind
     from tidegate.products.pgwire.logins import Logins
     from tidegate.products.pgwire.server import WireServer
     from tidegate.products.pgwire.tls import ServerTls
 
-    config = app.config
+    config, settings = app.config, _divide(settings, app.siblings.share)
     tls = ServerTls(is_required=host not in LOOPBACK or settings.client_ca is not None)
     if certificate is not None:
         tls = tls._replace(context=certificate.context, end_point=certificate.end_point)
@@ -66,12 +68,24 @@ def open_pg(
     )
     return WireServer(
         app.gateway,
-        bind(host, port),
+        app.sockets.take(settings.NAME, host, port),
         Logins(app.tokens, app.authenticator) if config.auth else None,
         settings,
         config,
         tls=tls,
         gate_of=_gates(app),
+        shared=app.sockets.shared,
+        siblings=app.siblings,
+    )
+
+
+def _divide(settings: PgWireSettings, share: WorkerShare) -> PgWireSettings:
+    """The settings with this worker's part of what they allow in all."""
+    return msgspec.structs.replace(
+        settings,
+        max_connections=share.of(settings.max_connections),
+        max_logins=share.of(settings.max_logins),
+        max_transactions=share.of(settings.max_transactions),
     )
 
 

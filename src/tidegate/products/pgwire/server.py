@@ -14,6 +14,7 @@ from math import inf
 from typing import Any, cast
 
 from tidegate.config.model import Config
+from tidegate.edges.listening import Acceptor, accept_connections
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -38,6 +39,7 @@ from tidegate.products.pgwire.setting_changes import SettingChanges
 from tidegate.products.pgwire.settings import PgWireSettings
 from tidegate.products.pgwire.statement_runner import SURFACE, SessionLimits
 from tidegate.products.pgwire.tls import NO_TLS, ServerTls
+from tidegate.siblings import Siblings
 from tidegate.sql.dialects import find
 
 logger = logging.getLogger("tidegate.pgwire")
@@ -49,6 +51,7 @@ SHOWN_SOURCES = 20
 SHORT_SECRET = 4
 LONG_SECRET = 32
 """Bytes of the key to cancel with: version 3.0 of the protocol has room for four."""
+_CANCEL, _NUMBER_BYTES = "pg.cancel", 4
 WARNING_S = 60.0
 """Between warnings of a flood."""
 _QUIET = frozenset({"client_encoding", "database"})
@@ -59,7 +62,8 @@ class WireServer:
 
     `logins` None: everyone is let in as the anonymous caller, who may only read. `config` has the
     limits of calls and of what a message may hold. `gate_of` gives the gate for statements on a
-    source, where it is another.
+    source, where it is another. `shared`: other processes take clients from the same socket; these
+    are `siblings`, any of which may get the request to cancel what another one runs.
     """
 
     def __init__(
@@ -72,6 +76,8 @@ class WireServer:
         *,
         tls: ServerTls = NO_TLS,
         gate_of: Callable[[Source], WireGate] | None = None,
+        shared: bool = False,
+        siblings: Siblings | None = None,
     ) -> None:
         host, port = listener.getsockname()[:2]
         self.name = f"postgresql://{f'[{host}]' if ':' in host else host}:{port}"
@@ -84,6 +90,9 @@ class WireServer:
         self._gateway = gateway
         self._gate_of = gate_of
         self._listener = listener
+        self._shared = shared
+        self._siblings = siblings or Siblings()
+        self._siblings.listen(_CANCEL, self._hear_cancel)
         self._settings = settings
         self._limits = SessionLimits(
             config.limits,
@@ -97,7 +106,7 @@ class WireServer:
         self._logged_in: set[WireConnection] = set()
         self._warned_at = -inf
         self._by_number: dict[int, WireConnection] = {}
-        self._accepting: asyncio.Server | None = None
+        self._accepting: Acceptor | None = None
         self._ended = asyncio.Event()
         self._stopping = False
         self._held = MemoryQuota()
@@ -113,9 +122,8 @@ class WireServer:
 
     async def start(self) -> None:
         """Accept clients."""
-        loop = asyncio.get_running_loop()
-        self._accepting = await loop.create_server(
-            lambda: WireConnection(self), sock=self._listener, backlog=BACKLOG
+        self._accepting = await accept_connections(
+            self._listener, lambda: WireConnection(self), BACKLOG, shared=self._shared
         )
 
     async def wait_ended(self) -> None:
@@ -234,7 +242,20 @@ class WireServer:
     def cancel(self, number: int, secret: bytes) -> None:
         """End what that session runs, if the secret is its own. Says nothing in either case."""
         connection = self._by_number.get(number)
-        if connection is None or connection.session is None:
+        if connection is None:
+            self._siblings.tell(_CANCEL, number.to_bytes(_NUMBER_BYTES, "big") + secret)
+            return
+        self._cancel(connection, secret)
+
+    def _hear_cancel(self, body: bytes) -> None:
+        """Another worker was asked to cancel what may run here."""
+        number = int.from_bytes(body[:_NUMBER_BYTES], "big")
+        connection = self._by_number.get(number)
+        if connection is not None:
+            self._cancel(connection, body[_NUMBER_BYTES:])
+
+    def _cancel(self, connection: WireConnection, secret: bytes) -> None:
+        if connection.session is None:
             return
         if hmac.compare_digest(connection.secret, secret):
             connection.session.cancel("the client asked for it")

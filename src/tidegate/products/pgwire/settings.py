@@ -42,8 +42,8 @@ class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
     max_transactions: _Count = 3
 
     @property
-    def listens(self) -> bool:
-        return self.listen is not None
+    def listen_address(self) -> str | None:
+        return self.listen
 
     def check_files(self, config: Config) -> None:
         if config.tls is not None and self.client_ca is not None:

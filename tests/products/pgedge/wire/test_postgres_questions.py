@@ -13,7 +13,8 @@ import pytest
 
 from products.pgedge.support.scripted_model import KEY, Fault, ScriptedModel, scripted, wrote
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
-from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.edge import HttpEdge
+from tidegate.edges.listening import bind
 from wire.conversations import python_sdk, typescript_sdk
 
 Talk = Callable[[int, dict[str, Any]], dict[str, Any]]

@@ -13,8 +13,9 @@ import pytest
 
 from support.eventually import until
 from support.postgres_surface import PostgresShop, SurfaceUnderTest, served
-from tidegate.edges.http.edge import HttpEdge, bind
+from tidegate.edges.http.edge import HttpEdge
 from tidegate.edges.http.reply_body import STALL_S
+from tidegate.edges.listening import bind
 
 ResultT = TypeVar("ResultT")
 WIDE = "SELECT i, repeat('x', 200) AS pad FROM generate_series(1, {rows}) AS i"

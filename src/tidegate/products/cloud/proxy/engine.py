@@ -41,6 +41,7 @@ from tidegate.model.schema import (
 )
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.worker_share import own_share
 from tidegate.products.cloud.engine.resource_table import quoted
 from tidegate.products.cloud.engine.statement_text import parameter_count, with_literals
 from tidegate.products.cloud.language.data_rules import HiddenData
@@ -80,7 +81,8 @@ class CloudProxyEngine:
         self._idle = [first]
         self._used: set[BackingConnection] = set()
         self._outdated: set[BackingConnection] = set()
-        self._places = asyncio.Semaphore(target.pool)
+        places = own_share().of(target.pool)
+        self._places = asyncio.Semaphore(places)
         self._closed = False
         login.watch_lease(self._renew_connections)
         self._kind = first.kind
@@ -96,7 +98,7 @@ class CloudProxyEngine:
             foreign_keys=False,
             row_counts=False,
             prepares=first.kind == "tidegate",
-            max_concurrency=target.pool,
+            max_concurrency=places,
             dry_runs=first.kind == "tidegate",
             plans=first.kind == "tidegate",
         )

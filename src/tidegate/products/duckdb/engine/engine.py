@@ -51,6 +51,7 @@ from tidegate.model.row_changes import ChangedRows, FoundRows, RowFeed
 from tidegate.model.schema import Databases, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.worker_share import own_share
 from tidegate.products.duckdb.engine.cursor import ProcessCursor
 from tidegate.products.duckdb.engine.messages import (
     UNPLANNED,
@@ -169,11 +170,10 @@ class DuckdbEngine:
     """How long our own questions, which no permit limits, may take."""
 
     def __init__(self, url: DuckUrl) -> None:
-        self.capabilities = msgspec.structs.replace(
-            self.base_capabilities, max_concurrency=url.workers
-        )
+        workers = own_share().of(url.workers)
+        self.capabilities = msgspec.structs.replace(self.base_capabilities, max_concurrency=workers)
         self._url = url
-        self._pool = Pool(self._start, url.workers, open_s=START_S)
+        self._pool = Pool(self._start, workers, open_s=START_S)
         self._turns = ReaderWriterLock()
         self._running: RunningStatements[WorkerProcess] = RunningStatements()
         self._opinions: dict[str, Judgement | None] = {}

@@ -38,6 +38,7 @@ from tidegate.model.requests import Browse, Explain, Prepare, Query
 from tidegate.model.schema import Catalog, Counts, Databases, Ddl, Description, Status, Table
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
+from tidegate.model.worker_share import own_share
 from tidegate.products.jdbc.engine.bare_calls import places_of, refused, unexplained
 from tidegate.products.jdbc.engine.catalog import find_table, tables_of
 from tidegate.products.jdbc.engine.connection import JdbcConnection
@@ -100,7 +101,7 @@ class JdbcEngine:
             explains_as_json=url.product.explains_as_json,
             row_counts=True,
             prepares=url.product.prepares,
-            max_concurrency=int(options.get("connections", PLACES)),
+            max_concurrency=own_share().of(int(options.get("connections", PLACES))),
         )
         self._worker: Worker | None = None
         self._lost_at = float("-inf")

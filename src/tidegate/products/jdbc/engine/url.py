@@ -89,6 +89,11 @@ def path_of(url: str) -> str | None:
     return file_of(parse_jdbc_url(url))
 
 
+def is_in_memory(url: str) -> bool:
+    """Whether the database of a URL is in the memory of its Java."""
+    return parse_jdbc_url(url).kind == "memory"
+
+
 def locate_jdbc(url: str) -> Location:
     """What a listing shows of a JDBC URL; never raises."""
     try:

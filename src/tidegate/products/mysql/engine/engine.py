@@ -43,6 +43,7 @@ from tidegate.model.schema import Catalog, Description, Status
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
 from tidegate.model.transactions import TransactionModes
+from tidegate.model.worker_share import own_share
 from tidegate.products.mysql.engine import catalog
 from tidegate.products.mysql.engine.account import privilege_warnings
 from tidegate.products.mysql.engine.block import MysqlBlocks
@@ -82,6 +83,7 @@ class MysqlEngine:
     def __init__(
         self, login: RenewedLogin[Conninfo], first: MysqlSession, warnings: tuple[str, ...]
     ) -> None:
+        places = own_share().of(login.target.pool)
         self.capabilities = Capabilities(
             inspects=True,
             schemas=False,
@@ -94,7 +96,7 @@ class MysqlEngine:
             edits=True,
             feeds=True,
             counts_changes=True,
-            max_concurrency=login.target.pool,
+            max_concurrency=places,
         )
         self._setting = first.setting
         self._account_s = first.limit_s
@@ -104,7 +106,7 @@ class MysqlEngine:
             self._account_s = session.limit_s
             return session
 
-        self._server = ServerPool(open_session, login.target.pool, first, first.setting.database)
+        self._server = ServerPool(open_session, places, first, first.setting.database)
         self._login = login
         login.watch_lease(self._server.renew)
         self._opinions = Inspector(first.setting.database)

@@ -1,0 +1,137 @@
+"""A worker's end: what its parent gives it at the start, and how it answers until one of them ends.
+
+The parent starts it by `tidegate serve ... --worker PLACE`. Its listening sockets and its channel
+are descriptors that it inherits; a secret comes over the channel, since other accounts can read the
+words of a command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from tidegate import __version__
+from tidegate.edges.listening import Sockets
+from tidegate.errors import Code, TidegateError
+from tidegate.model.worker_share import WorkerShare
+from tidegate.serve.worker_channel import Message, Ready, WorkerChannel
+from tidegate.siblings import Siblings
+from tidegate.system.descriptors import keep_from_children
+
+SECRET_BYTES = 32
+FIRST_S = 30.0
+"""How long a worker waits for the first word of its parent."""
+
+
+class WorkerPlace(msgspec.Struct, frozen=True):
+    """Which worker of how many, the process of the parent, and the numbers of its descriptors: of
+    the channel, and of the sockets by the name of what listens there."""
+
+    number: int
+    count: int
+    parent: int
+    channel: int
+    sockets: dict[str, int]
+
+    def words(self) -> tuple[str, str]:
+        """The option of `serve` that says it."""
+        return "--worker", msgspec.json.encode(self).decode()
+
+    @classmethod
+    def read(cls, text: str) -> WorkerPlace:
+        """Raises: TidegateError ARGUMENT_INVALID."""
+        try:
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.DecodeError:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--worker is for the processes that `serve --workers` starts.",
+                hint="Leave it out.",
+            ) from None
+
+
+class Worker:
+    """This process as a worker: its sockets, its siblings, and the way to its parent."""
+
+    def __init__(self, place: WorkerPlace) -> None:
+        for descriptor in (place.channel, *place.sockets.values()):
+            keep_from_children(descriptor)
+        self.number = place.number
+        sockets = {name: socket.socket(fileno=each) for name, each in place.sockets.items()}
+        for each in sockets.values():
+            each.setblocking(False)
+        self.sockets = Sockets(sockets, shared=True)
+        self._end = socket.socket(fileno=place.channel)
+        share = WorkerShare(place.number, place.count)
+        self.siblings = Siblings(share, self._read_secret(), place.parent)
+        self._channel: WorkerChannel | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._answering: set[asyncio.Task[None]] = set()
+        self._announce: Callable[[], None] | None = None
+
+    def _read_secret(self) -> bytes:
+        """The first bytes that the parent sends. Raises: TidegateError SERVER_STOPPING if
+        it is gone."""
+        self._end.settimeout(FIRST_S)
+        found = b""
+        try:
+            while len(found) < SECRET_BYTES and (part := self._end.recv(SECRET_BYTES - len(found))):
+                found += part
+        except OSError:
+            found = b""
+        if len(found) < SECRET_BYTES:
+            raise TidegateError(Code.SERVER_STOPPING, "The process that started this worker ended")
+        return found
+
+    async def follow(self, on_parent_gone: Callable[[], None]) -> None:
+        """Take what the parent says from now on, in the background."""
+        self._channel = channel = await WorkerChannel.open(self._end)
+        self.siblings.send = lambda topic, body: channel.send("tell", topic, body=body)
+        self.siblings.say_last = self._say_last
+
+        async def take() -> None:
+            async for message in channel.messages():
+                self._take(channel, message)
+            on_parent_gone()
+
+        self._task = asyncio.get_running_loop().create_task(take())
+
+    def _take(self, channel: WorkerChannel, message: Message) -> None:
+        if message.kind == "hear":
+            self.siblings.heard(message.topic, message.body)
+        elif message.kind == "announce" and self._announce is not None:
+            self._announce()
+        elif message.kind == "ask":
+            answering = asyncio.get_running_loop().create_task(self._answer(channel, message))
+            self._answering.add(answering)
+            answering.add_done_callback(self._answering.discard)
+
+    async def _answer(self, channel: WorkerChannel, message: Message) -> None:
+        answer = self.siblings.answers.get(message.topic)
+        body = b"" if answer is None else await answer()
+        channel.send("answer", message.topic, message.number, body)
+
+    def report_ready(
+        self, edges: Sequence[str], console: str, announce: Callable[[], None]
+    ) -> None:
+        """Say that callers are served. `announce` is called if the parent wants this worker to
+        print where."""
+        self._announce = announce
+        if self._channel is not None:
+            ready = Ready(tuple(edges), console, __version__)
+            self._channel.send("ready", body=msgspec.json.encode(ready))
+
+    async def _say_last(self) -> None:
+        """Give the parent the last answer to each question; no caller is served any more."""
+        channel = self._channel
+        if channel is None:
+            return
+        for topic, answer in self.siblings.answers.items():
+            channel.send("last", topic, body=await answer())
+        await channel.flush()
+        if self._task is not None:
+            self._task.cancel()
+        channel.close()

@@ -1,0 +1,132 @@
+"""A gate of several workers, as its callers and its operator have it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sqlite3
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+from support.command_line import Serving, serving
+from support.eventually import PATIENCE_S, wait_until
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class WorkerGate:
+    """A running gate. `port` is of HTTP, `ports` those of what else listens, by the word by which
+    the server announces it."""
+
+    def __init__(self, server: Serving, state: Path, count: int, ports: Mapping[str, int]) -> None:
+        self.server = server
+        self.state = state
+        self.count = count
+        self.ports = ports
+        self.port = ports.get("http", 0)
+
+    def workers(self) -> dict[int, int]:
+        """The processes of the workers that run, by their numbers."""
+        parent = self.server.process.pid
+        found: dict[int, int] = {}
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        for child in map(int, children):
+            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            if b"--worker" in words:
+                place = json.loads(words[words.index(b"--worker") + 1])
+                found[place["number"]] = child
+        return found
+
+    def connect(self) -> HTTPConnection:
+        return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+
+    def query(self, sql: str, connection: HTTPConnection | None = None) -> Any:
+        """The answer to a call of `query`, on a connection of its own unless one is given."""
+        if connection is None:
+            with closing(self.connect()) as own:
+                return self.query(sql, own)
+        params = {"name": "query", "arguments": {"sql": sql}, "_meta": META}
+        frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        headers = {
+            "Content-Type": "application/json", "Mcp-Method": "tools/call", "Mcp-Name": "query",
+            "MCP-Protocol-Version": "2026-07-28",
+        }  # fmt: skip
+        connection.request("POST", "/mcp", json.dumps(frame), headers)
+        return json.loads(connection.getresponse().read())
+
+    def figures(self) -> dict[str, float]:
+        """What Prometheus reads, each sample by its name and labels as they are written."""
+        with closing(HTTPConnection("127.0.0.1", self.ports["metrics"])) as connection:
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+        lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+        return {name: float(value) for name, _, value in lines}
+
+    def calls(self) -> float:
+        """How many calls were counted."""
+        return sum(v for k, v in self.figures().items() if k.startswith("tidegate_calls_total"))
+
+    def kill(self, number: int) -> None:
+        """Kill a worker, and wait until another one has its place."""
+        before = self.workers()[number]
+        os.kill(before, signal.SIGKILL)
+        wait_until(
+            lambda: self.workers().get(number, before) != before, "another worker is started"
+        )
+
+    @contextmanager
+    def paused(self, number: int) -> Generator[None]:
+        """While the block runs, a worker does nothing."""
+        pid = self.workers()[number]
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+def shop(folder: Path) -> Path:
+    """A database file with 500 rows."""
+    path = folder / "shop.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE items (id INTEGER)")
+        connection.executemany("INSERT INTO items VALUES (?)", [(n,) for n in range(500)])
+    return path
+
+
+@contextmanager
+def worker_gate(
+    folder: Path, count: int = 2, words: tuple[str, ...] = (), **settings: Any
+) -> Iterator[WorkerGate]:
+    """A gate of so many workers on a database of `shop`, without authentication, with figures.
+    The settings are in a file below `folder`."""
+    given = {
+        "auth": False, "workers": count, "http": "127.0.0.1:0",
+        "metrics": {"listen": "127.0.0.1:0"},
+        "sources": [{"name": "shop", "url": f"sqlite:///{shop(folder)}"}], **settings,
+    }  # fmt: skip
+    file = folder / "settings.json"
+    file.write_text(json.dumps(given))
+    file.chmod(0o600)
+    state = folder / "state"
+    with serving(("serve", "--config", str(file), *words), state) as server:
+        yield begin(server, state, count)
+
+
+def begin(server: Serving, state: Path, count: int) -> WorkerGate:
+    """The gate of a server whose last announcement is that of its figures."""
+    ports: dict[str, int] = {}
+    while "metrics" not in ports:
+        line = server.until("serving")
+        for kind, port in re.findall(r"(http|postgresql)://127\.0\.0\.1:(\d+)", line):
+            name = "metrics" if "metrics on" in line else kind
+            ports[name] = int(port)
+    return WorkerGate(server, state, count, ports)

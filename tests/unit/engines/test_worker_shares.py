@@ -1,0 +1,83 @@
+"""What the workers of a gate share: limits are those of all together, and a database that each
+process would have for itself is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.command_line import tidegate
+from tidegate.config.sources import SourceSettings
+from tidegate.engines.registry import check_share, pool_of
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.identity.request_rate import RequestRate
+from tidegate.model.sources import Source
+from tidegate.model.worker_share import WorkerShare
+
+
+def source(url: str, **options: str) -> Source:
+    return source_from_settings(SourceSettings("shop", url, options=options))
+
+
+@pytest.mark.parametrize("total", [4, 7, 10, 64])
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_the_parts_of_all_workers_make_up_the_limit(total: int, count: int) -> None:
+    parts = [WorkerShare(number, count).of(total) for number in range(1, count + 1)]
+    assert sum(parts) == total and max(parts) - min(parts) <= 1
+    assert WorkerShare().of(total) == total
+
+
+def test_an_address_may_send_to_all_workers_what_the_settings_say() -> None:
+    def sent(rate: RequestRate) -> int:
+        for number in range(1_000):
+            try:
+                rate.check("10.0.0.1")
+            except TidegateError as error:
+                assert "600 requests a minute" in error.message
+                return number
+        raise AssertionError("it is never refused")
+
+    def rate(number: int, count: int) -> RequestRate:
+        share = WorkerShare(number, count)
+        return RequestRate(600, 60, lambda name, details: None, lambda: 0.0, share)
+
+    assert sent(rate(0, 1)) == 60
+    assert sent(rate(1, 2)) + sent(rate(2, 2)) == 60
+
+
+@pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://"])
+def test_a_database_in_memory_is_refused_by_name(url: str) -> None:
+    with pytest.raises(TidegateError, match="`shop` is in the memory of one process") as caught:
+        check_share(source(url), WorkerShare(1, 2))
+    assert caught.value.code is Code.CONFIG_INVALID
+    check_share(source(url), WorkerShare())
+
+
+@pytest.mark.needs("duckdb")
+def test_a_duckdb_in_memory_is_refused() -> None:
+    with pytest.raises(TidegateError, match="in the memory of one process"):
+        check_share(source("duckdb:///:memory:"), WorkerShare(1, 2))
+
+
+@pytest.mark.needs("jdbc")
+@pytest.mark.parametrize(
+    "url", ["jdbc:h2:mem:shop", "jdbc:hsqldb:mem:shop", "jdbc:derby:memory:shop"]
+)
+def test_a_database_in_the_memory_of_java_is_refused(url: str) -> None:
+    with pytest.raises(TidegateError, match="in the memory of one process"):
+        check_share(source(url), WorkerShare(1, 2))
+
+
+def test_a_pool_of_less_than_a_connection_for_each_worker_is_refused() -> None:
+    small = source("postgresql://u@127.0.0.1/shop?pool=3")
+    assert pool_of(small) == 3 and pool_of(source("postgresql://u@127.0.0.1/shop")) == 10
+    check_share(small, WorkerShare(1, 3))
+    with pytest.raises(TidegateError, match="may have 3 connections"):
+        check_share(small, WorkerShare(1, 4))
+
+
+def test_a_gate_with_such_a_source_does_not_start(tmp_path) -> None:
+    words = ("serve", "--http", "127.0.0.1:0", "--no-auth", "--workers", "2")
+    ended = tidegate(*words, "--source", "shop=sqlite:///:memory:", state=tmp_path / "state")
+    assert ended.status == 78
+    assert "The source `shop` is in the memory of one process" in ended.err
