@@ -30,7 +30,8 @@ REVIEWED = {
         " workspace/workspace.py",
     ),
     "a server's entry has the address of its console, by which the command finds it": (
-        "console", "serve/lifecycle.py serve/running_servers.py",
+        "console", "cli/gate_parent.py serve/lifecycle.py serve/running_servers.py serve/worker.py"
+        " serve/worker_channel.py",
     ),
     "where there is no source, a person is sent to the console, which says how to add one": (
         "console", "cli/first_source.py surfaces/core/__init__.py",

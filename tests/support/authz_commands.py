@@ -146,6 +146,8 @@ SERVE_FLAGS = {
     "--allow-writes": "what --source names is readWrite, and the client at stdio may write",
     "--extended": "more tools, each with a row of its own",
     "--for-bridge": "a descriptor that is reported when bridges find the server",
+    "--workers": "more processes of the same gate, with the same settings and callers",
+    "--worker": "descriptors that the parent gave: which of its workers a process is",
     "--state": "where tokens and approvals are kept",
     "--tls-cert": "HTTPS instead of HTTP; no further caller",
     "--tls-key": "the key of the certificate, which no other account may read",

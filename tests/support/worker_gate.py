@@ -122,9 +122,10 @@ def worker_gate(
 
 
 def begin(server: Serving, state: Path, count: int) -> WorkerGate:
-    """The gate of a server whose last announcement is that of its figures."""
+    """The gate of a server that announces its addresses: a worker that of HTTP, and the parent that
+    of the figures, in any order."""
     ports: dict[str, int] = {}
-    while "metrics" not in ports:
+    while not {"http", "metrics"} <= ports.keys():
         line = server.until("serving")
         for kind, port in re.findall(r"(http|postgresql)://127\.0\.0\.1:(\d+)", line):
             name = "metrics" if "metrics on" in line else kind

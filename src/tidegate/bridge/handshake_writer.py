@@ -38,12 +38,14 @@ _MAX_CHALLENGE_CHARS = 128
 class ServedEndpoint(NamedTuple):
     """What a server offers to bridges: MCP at `address`, on each of `paths`. `patience_s` is the
     longest time that a call may be silent. `settings` is the digest of the server's settings; empty
-    without a file of them."""
+    without a file of them. Of `siblings`, who serve at the same address, each proves that the server
+    wrote the file, whichever of them did."""
 
     address: ServerAddress
     paths: tuple[str, ...]
     patience_s: float
     settings: str = ""
+    siblings: Siblings | None = None
 
 
 class HandshakeWriter:
@@ -51,9 +53,7 @@ class HandshakeWriter:
 
     It runs as long as its edge (`edges.edge.Companion`). `on_opened` is called once, when bridges
     can find the server, and only a bridge that started it gives one. `variables` returns the
-    environment variables that sources name, and `status` what `tidegate status` shows. Of
-    `siblings`, who serve at the same address, each proves that the server wrote the file, whichever
-    of them did.
+    environment variables that sources name, and `status` what `tidegate status` shows.
     """
 
     def __init__(
@@ -66,9 +66,8 @@ class HandshakeWriter:
         on_opened: Callable[[], None] | None = None,
         variables: Callable[[], Collection[str]] = tuple,
         status: Callable[[], Mapping[str, Any]] = dict,
-        siblings: Siblings | None = None,
     ) -> None:
-        siblings = siblings or Siblings()
+        siblings = endpoint.siblings or Siblings()
         self._variables = variables
         self._status = status
         self._on_opened = on_opened

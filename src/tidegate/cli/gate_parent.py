@@ -44,7 +44,7 @@ def serve_by_workers(arguments: argparse.Namespace, config: Config) -> int:
     listeners = parent_listeners_of(config)
     addresses = listening_addresses(config)
     given = Sockets.match(take_given_sockets(), addresses)
-    sockets = {name: given.take(name, *http_address(at)) for name, at in addresses.items()}
+    sockets = {name: given.take(name, *http_address(at)).socket for name, at in addresses.items()}
     for each in sockets.values():
         each.listen(BACKLOG)
     announce_settings(config)

@@ -40,11 +40,11 @@ def open_handshake(
             tuple(surface_paths(config)),
             patience_s=config.limits.max_timeout_s + config.approvals.wait_s,
             settings=settings,
+            siblings=app.siblings,
         ),
         on_opened=on_opened,
         variables=_variables_of(app),
         status=partial(status_of, app),
-        siblings=app.siblings,
     )
 
 

@@ -97,8 +97,8 @@ def open_http(
     from tidegate.edges.http.origin_checks import OriginChecks
 
     config = app.config
-    listener = app.sockets.take(HTTP, host, port)
-    bound, bound_port = listener.getsockname()[:2]
+    listener, counts = listening = app.sockets.take(HTTP, host, port)
+    bound, bound_port = listening.place
     handshake = open_handshake(
         app, bound, bound_port, settings, on_opened, tls=certificate is not None
     )
@@ -125,7 +125,7 @@ def open_http(
             listener,
             companions=companions,
             certificate=certificate,
-            shared=app.sockets.shared,
+            counts=counts,
         )
     idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
     return HttpEdge(

@@ -12,15 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import mmap
 import os
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
 
+from tidegate.edges.accepting import MOST_PROCESSES, PAGE_BYTES, clear_counts
 from tidegate.serve.lifecycle import LAST_WORK_S
 from tidegate.serve.worker import SECRET_BYTES, WorkerPlace
 from tidegate.serve.worker_process import WorkerProcess
+from tidegate.system.descriptors import open_shared_memory
 from tidegate.system.processes import Notice
 
 logger = logging.getLogger("tidegate.serve")
@@ -58,6 +61,8 @@ class Workers:
         """No worker serves, and none can be started."""
         self.status = 0
         self._sockets = sockets
+        self._counts = open_shared_memory(PAGE_BYTES)
+        self._memory = mmap.mmap(self._counts, PAGE_BYTES)
         self._secret = os.urandom(SECRET_BYTES)
         self._serial = 0
         self._serving: dict[int, WorkerProcess] = {}
@@ -151,7 +156,9 @@ class Workers:
     async def _start(self, number: int) -> WorkerProcess | None:
         """Start a worker and wait until it serves; None if it does not come to that."""
         self._serial += 1
-        place = WorkerPlace(number, self.plan.count, os.getpid(), -1, self._sockets)
+        place = WorkerPlace(
+            number, self.plan.count, os.getpid(), -1, self._sockets, self._counts, self._free_slot()
+        )
         worker = await WorkerProcess.start(
             self.plan.words, place, self._serial, self._secret, self._pass_on
         )
@@ -169,10 +176,16 @@ class Workers:
         self._serving[number] = worker
         return worker
 
+    def _free_slot(self) -> int:
+        """The number of the next worker where connections are counted: no other one has it."""
+        taken = {each.slot for each in self._alive}
+        return next(slot for slot in range(MOST_PROCESSES) if slot not in taken)
+
     async def _watch(self, worker: WorkerProcess) -> None:
         """Wait for the end of a worker, and start another one if it had a place."""
         status = await worker.wait_ended()
         self._alive.discard(worker)
+        clear_counts(self._memory, worker.slot)
         for ended in self.on_end:
             ended(worker)
         if not self._is_missed(worker):

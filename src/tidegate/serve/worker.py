@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tidegate import __version__
+from tidegate.edges.accepting import ConnectionCounts
 from tidegate.edges.listening import Sockets
 from tidegate.errors import Code, TidegateError
 from tidegate.model.worker_share import WorkerShare
@@ -28,13 +29,16 @@ FIRST_S = 30.0
 
 class WorkerPlace(msgspec.Struct, frozen=True):
     """Which worker of how many, the process of the parent, and the numbers of its descriptors: of
-    the channel, and of the sockets by the name of what listens there."""
+    the channel, of the sockets by the name of what listens there, and of the memory in which
+    workers show how many connections they have (`edges.accepting`), with the place in it."""
 
     number: int
     count: int
     parent: int
     channel: int
     sockets: dict[str, int]
+    counts: int
+    slot: int
 
     def words(self) -> tuple[str, str]:
         """The option of `serve` that says it."""
@@ -57,13 +61,17 @@ class Worker:
     """This process as a worker: its sockets, its siblings, and the way to its parent."""
 
     def __init__(self, place: WorkerPlace) -> None:
-        for descriptor in (place.channel, *place.sockets.values()):
+        for descriptor in (place.channel, place.counts, *place.sockets.values()):
             keep_from_children(descriptor)
         self.number = place.number
         sockets = {name: socket.socket(fileno=each) for name, each in place.sockets.items()}
         for each in sockets.values():
             each.setblocking(False)
-        self.sockets = Sockets(sockets, shared=True)
+        counts = {
+            name: ConnectionCounts(place.counts, row, place.slot)
+            for row, name in enumerate(sorted(sockets))
+        }
+        self.sockets = Sockets(sockets, counts)
         self._end = socket.socket(fileno=place.channel)
         share = WorkerShare(place.number, place.count)
         self.siblings = Siblings(share, self._read_secret(), place.parent)

@@ -33,6 +33,7 @@ class WorkerProcess:
     ) -> None:
         self.number = place.number
         self.serial = serial
+        self.slot = place.slot
         self.began_at = asyncio.get_running_loop().time()
         self.ready: Ready | None = None
         self.last: dict[str, bytes] = {}
@@ -62,7 +63,11 @@ class WorkerProcess:
         with theirs:
             place = msgspec.structs.replace(place, channel=theirs.fileno())
             ours.sendall(secret)
-            inherited: Collection[int] = (theirs.fileno(), *place.sockets.values())
+            inherited: Collection[int] = (
+                theirs.fileno(),
+                place.counts,
+                *place.sockets.values(),
+            )
             command = [*PROGRAM, *words, *place.words()]
             process = await start_child(command, inherited)
         channel = await WorkerChannel.open(ours)

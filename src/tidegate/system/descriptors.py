@@ -52,6 +52,20 @@ def keep_from_children(descriptor: int) -> None:
     os.set_inheritable(descriptor, False)
 
 
+def open_shared_memory(size: int) -> int:
+    """A descriptor of memory, all zero, which processes that inherit it can map and share. Raises:
+    OSError."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("tidegate")
+    else:  # macOS
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    os.ftruncate(descriptor, size)
+    return descriptor
+
+
 def open_pipe() -> tuple[int, int]:
     """The ends of a new pipe, for reading and for writing; no child inherits them unless it is
     given one. Raises: OSError."""

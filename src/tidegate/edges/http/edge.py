@@ -8,6 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tidegate.edges.accepting import ConnectionCounts
 from tidegate.edges.edge import Companion
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http1.request import Application
@@ -31,8 +32,8 @@ class HttpEdge:
 
     `companions` start when callers can connect, and stop before the edge does. `wrapper` is what
     the connections call, if it is another application around `application`. With `certificate`
-    the edge speaks HTTPS and nothing else. `shared`: other processes take connections from the same
-    socket.
+    the edge speaks HTTPS and nothing else. With `counts` other processes take connections from the
+    same socket.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class HttpEdge:
         companions: Sequence[Companion] = (),
         wrapper: Application | None = None,
         certificate: ServerCertificate | None = None,
-        shared: bool = False,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self.name = address_of(listener, tls=certificate is not None)
         self.listens = True
@@ -52,7 +53,7 @@ class HttpEdge:
         self._application = application
         self._wrapper = wrapper or application
         self._listener = listener
-        self._shared = shared
+        self._counts = counts
         self._companions = companions
         self._server: Server | None = None
         self._ended = asyncio.Event()
@@ -60,7 +61,7 @@ class HttpEdge:
     async def start(self) -> None:
         """Accept callers. Raises: TidegateError if a companion cannot start."""
         self._server = Server(self._wrapper)
-        await self._server.accept(self._listener, self._tls, shared=self._shared)
+        await self._server.accept(self._listener, self._tls, self._counts)
         _settle()
         for companion in self._companions:
             await companion.start()

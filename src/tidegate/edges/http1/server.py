@@ -11,9 +11,15 @@ import ssl
 from contextlib import suppress
 from typing import NamedTuple
 
+from tidegate.edges.accepting import (
+    Acceptor,
+    ConnectionCounts,
+    Secured,
+    SharedAcceptor,
+    serve_socket,
+)
 from tidegate.edges.http1.connection import ClientConnection
 from tidegate.edges.http1.request import Application
-from tidegate.edges.listening import Acceptor, Secured, accept_connections
 
 logger = logging.getLogger("tidegate.http")
 
@@ -62,6 +68,7 @@ class Server:
         self._checking_unread = False
         self._sweep_s = sweep_s
         self._accepting: Acceptor | None = None
+        self._sharing: SharedAcceptor | None = None
         self._sweeping: asyncio.Task[None] | None = None
         deadlines = deadlines or Deadlines()
         self.linger_s = deadlines.linger_s
@@ -73,16 +80,23 @@ class Server:
         }
 
     async def accept(
-        self, listener: socket.socket, tls: ssl.SSLContext | None = None, *, shared: bool = False
+        self,
+        listener: socket.socket,
+        tls: ssl.SSLContext | None = None,
+        counts: ConnectionCounts | None = None,
     ) -> None:
-        """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`;
-        `shared`: as other processes do from the same one."""
+        """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`. With
+        `counts` other processes take some from the same one."""
         loop = asyncio.get_running_loop()
         self._sweeping = loop.create_task(self.sweep())
         secured = None if tls is None else Secured(tls, HANDSHAKE_S)
-        self._accepting = await accept_connections(
-            listener, self.connection, BACKLOG, shared=shared, secured=secured
+        if counts is None:
+            self._accepting = await serve_socket(listener, self.connection, BACKLOG, secured)
+            return
+        self._sharing = SharedAcceptor(
+            listener, self.connection, counts, self._connections.__len__, secured
         )
+        self._accepting = self._sharing
 
     def connection(self) -> ClientConnection:
         """A new connection; for `loop.create_server`."""
@@ -97,6 +111,8 @@ class Server:
 
     def forget(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
+        if self._sharing is not None:
+            self._sharing.show()
 
     def hold_unread(self, connection: ClientConnection) -> None:
         """Count what waits for this client, until `release_unread`. Call it again for more."""

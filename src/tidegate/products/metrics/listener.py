@@ -61,7 +61,7 @@ def open_metrics(app: App, address: MetricsAddress) -> Edge:
         return _WorkerFigures(app, prepare, stall)
     return serve_figures(
         address,
-        app.sockets.take(MetricsSettings.NAME, address.host, address.port),
+        app.sockets.take(MetricsSettings.NAME, address.host, address.port).socket,
         prepare,
         HealthChecks(app.readiness.tried, partial(without_names, app)),
         app.config.allowed_hosts,

@@ -66,7 +66,7 @@ def open_pg(
         settings.max_connections + settings.max_logins,
         f"`pg.max_connections` {settings.max_connections}, `pg.max_logins` {settings.max_logins}",
     )
-    return WireServer(
+    server = WireServer(
         app.gateway,
         app.sockets.take(settings.NAME, host, port),
         Logins(app.tokens, app.authenticator) if config.auth else None,
@@ -74,9 +74,9 @@ def open_pg(
         config,
         tls=tls,
         gate_of=_gates(app),
-        shared=app.sockets.shared,
-        siblings=app.siblings,
     )
+    server.join(app.siblings)
+    return server
 
 
 def _divide(settings: PgWireSettings, share: WorkerShare) -> PgWireSettings:

@@ -6,7 +6,6 @@ import asyncio
 import hmac
 import logging
 import os
-import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
@@ -14,7 +13,8 @@ from math import inf
 from typing import Any, cast
 
 from tidegate.config.model import Config
-from tidegate.edges.listening import Acceptor, accept_connections
+from tidegate.edges.accepting import Acceptor, SharedAcceptor, serve_socket
+from tidegate.edges.listening import Listening
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -62,24 +62,21 @@ class WireServer:
 
     `logins` None: everyone is let in as the anonymous caller, who may only read. `config` has the
     limits of calls and of what a message may hold. `gate_of` gives the gate for statements on a
-    source, where it is another. `shared`: other processes take clients from the same socket; these
-    are `siblings`, any of which may get the request to cancel what another one runs.
+    source, where it is another.
     """
 
     def __init__(
         self,
         gateway: Gateway,
-        listener: socket.socket,
+        listening: Listening,
         logins: Logins | None,
         settings: PgWireSettings,
         config: Config,
         *,
         tls: ServerTls = NO_TLS,
         gate_of: Callable[[Source], WireGate] | None = None,
-        shared: bool = False,
-        siblings: Siblings | None = None,
     ) -> None:
-        host, port = listener.getsockname()[:2]
+        host, port = listening.place
         self.name = f"postgresql://{f'[{host}]' if ':' in host else host}:{port}"
         self.listens = True
         self.logins = logins
@@ -89,10 +86,8 @@ class WireServer:
         self.decoy = decoy_secret()
         self._gateway = gateway
         self._gate_of = gate_of
-        self._listener = listener
-        self._shared = shared
-        self._siblings = siblings or Siblings()
-        self._siblings.listen(_CANCEL, self._hear_cancel)
+        self._listening = listening
+        self._siblings = Siblings()
         self._settings = settings
         self._limits = SessionLimits(
             config.limits,
@@ -107,6 +102,7 @@ class WireServer:
         self._warned_at = -inf
         self._by_number: dict[int, WireConnection] = {}
         self._accepting: Acceptor | None = None
+        self._sharing: SharedAcceptor | None = None
         self._ended = asyncio.Event()
         self._stopping = False
         self._held = MemoryQuota()
@@ -118,13 +114,26 @@ class WireServer:
         """This edge owns its sessions."""
         return self
 
+    def join(self, siblings: Siblings) -> None:
+        """Serve with others at one socket: any of them may get the request to cancel what another
+        one runs."""
+        self._siblings = siblings
+        siblings.listen(_CANCEL, self._hear_cancel)
+
     # The edge
 
     async def start(self) -> None:
         """Accept clients."""
-        self._accepting = await accept_connections(
-            self._listener, lambda: WireConnection(self), BACKLOG, shared=self._shared
-        )
+        listener, counts = self._listening
+
+        def make() -> WireConnection:
+            return WireConnection(self)
+
+        if counts is None:
+            self._accepting = await serve_socket(listener, make, BACKLOG)
+            return
+        self._sharing = SharedAcceptor(listener, make, counts, self._connections.__len__)
+        self._accepting = self._sharing
 
     async def wait_ended(self) -> None:
         """Return after `stop`."""
@@ -136,7 +145,7 @@ class WireServer:
         accepting, self._accepting = self._accepting, None
         self._stopping = True
         if accepting is None:
-            self._listener.close()
+            self._listening.socket.close()
             self._ended.set()
             return
         accepting.close()
@@ -234,6 +243,8 @@ class WireServer:
     def forget(self, connection: WireConnection) -> None:
         """The connection has ended."""
         self._connections.discard(connection)
+        if self._sharing is not None:
+            self._sharing.show()
         self._logged_in.discard(connection)
         self._logging_in.pop(connection, None)
         if self._by_number.get(connection.number) is connection:

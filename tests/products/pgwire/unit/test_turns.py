@@ -12,6 +12,7 @@ import pytest
 from support.eventually import PATIENCE_S
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import Config
+from tidegate.edges.listening import Listening
 from tidegate.errors import Code, TidegateError
 from tidegate.products.pgwire import connection
 from tidegate.products.pgwire.server import WireServer
@@ -47,7 +48,7 @@ async def test_the_event_loop_goes_on_while_one_client_is_answered(
     async with gate.opened(), asyncio.timeout(PATIENCE_S):
         server = WireServer(
             gate,  # pyright: ignore[reportArgumentType]
-            listener,
+            Listening(listener),
             None,
             PgWireSettings(),
             Config(body_limit_bytes=1_000_000),
@@ -76,7 +77,7 @@ async def test_a_statement_that_comes_as_its_session_is_ended_does_not_run(tmp_p
     async with gate.opened(), asyncio.timeout(PATIENCE_S):
         server = WireServer(
             gate,  # pyright: ignore[reportArgumentType]
-            listener,
+            Listening(listener),
             None,
             PgWireSettings(),
             Config(body_limit_bytes=1_000_000),
