@@ -38,8 +38,8 @@ _MAX_CHALLENGE_CHARS = 128
 class ServedEndpoint(NamedTuple):
     """What a server offers to bridges: MCP at `address`, on each of `paths`. `patience_s` is the
     longest time that a call may be silent. `settings` is the digest of the server's settings; empty
-    without a file of them. Of `siblings`, who serve at the same address, each proves that the server
-    wrote the file, whichever of them did."""
+    without a file of them. Of `siblings`, who serve at the same address, each proves that the
+    server wrote the file, whichever of them did."""
 
     address: ServerAddress
     paths: tuple[str, ...]

@@ -51,7 +51,7 @@ class LogFormatter(logging.Formatter):
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a line: `time` (UTC), `level`, `logger`, `message`, `worker` if this process
-    is one, `call` if the record has one, `trace` if one is under way, and `traceback` of a fault."""
+    is one, `call` if the record has one, `trace` if one is under way, `traceback` of a fault."""
 
     def __init__(self, worker: int = 0) -> None:
         super().__init__()
