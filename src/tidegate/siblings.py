@@ -1,7 +1,7 @@
 """The other processes that serve the same gate, as one of them sees them.
 
 `tidegate.serve` connects what is here with the process that started the workers. A process that
-serves alone has no siblings: what it tells is heard by nobody.
+serves alone has no siblings: no one gets what it tells.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Awaitable, Callable
 from tidegate.model.worker_share import ALONE, WorkerShare
 
 Answer = Callable[[], Awaitable[bytes]]
-Hear = Callable[[bytes], None]
+Receive = Callable[[bytes], None]
 
 
-def _tell_nobody(topic: str, body: bytes) -> None:
+def _tell_no_one(topic: str, body: bytes) -> None:
     """There is no one else."""
 
 
 async def _say_nothing() -> None:
-    """There is no one to hear it."""
+    """No one asks."""
 
 
 class Siblings:
@@ -36,10 +36,10 @@ class Siblings:
         self.secret = secret or os.urandom(32)
         self.answers: dict[str, Answer] = {}
         """What the parent may ask this process, by topic; it also gets each answer at the end."""
-        self.send: Callable[[str, bytes], None] = _tell_nobody
+        self.send: Callable[[str, bytes], None] = _tell_no_one
         self.say_last: Callable[[], Awaitable[None]] = _say_nothing
         """Gives the parent the last answers, when no caller is served any more."""
-        self._hearers: dict[str, list[Hear]] = {}
+        self._receivers: dict[str, list[Receive]] = {}
 
     @property
     def are_there(self) -> bool:
@@ -47,14 +47,14 @@ class Siblings:
         return self.share.number > 0
 
     def tell(self, topic: str, body: bytes) -> None:
-        """Have all others hear it, soon; one that ends meanwhile does not."""
+        """Have all others receive it, soon; one that ends meanwhile does not."""
         self.send(topic, body)
 
-    def listen(self, topic: str, hear: Hear) -> None:
-        """Call `hear` with what others tell about a topic."""
-        self._hearers.setdefault(topic, []).append(hear)
+    def listen(self, topic: str, receive: Receive) -> None:
+        """Call `receive` with what others tell about a topic."""
+        self._receivers.setdefault(topic, []).append(receive)
 
-    def heard(self, topic: str, body: bytes) -> None:
-        """Another one has told it."""
-        for hear in self._hearers.get(topic, ()):
-            hear(body)
+    def take(self, topic: str, body: bytes) -> None:
+        """Another one has sent it."""
+        for receive in self._receivers.get(topic, ()):
+            receive(body)

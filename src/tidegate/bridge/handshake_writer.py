@@ -177,5 +177,5 @@ class HandshakeWriter:
 
 
 def _derive(siblings: Siblings, purpose: str) -> str:
-    """64 hexadecimal digits that all workers of the gate have, and nobody else."""
+    """64 hexadecimal digits that all workers of the gate have, and no one else."""
     return hmac.digest(siblings.secret, f"handshake {purpose}".encode(), "sha256").hex()

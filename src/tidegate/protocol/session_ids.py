@@ -119,7 +119,7 @@ class EndedSessions:
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, None] = OrderedDict()
         self._drops: list[Callable[[bytes], None]] = []
-        self.tell: Callable[[bytes], None] = _tell_nobody
+        self.tell: Callable[[bytes], None] = _tell_no_one
         """Lets the other processes know of one."""
 
     def __contains__(self, digest: bytes) -> bool:
@@ -143,7 +143,7 @@ class EndedSessions:
             drop(digest)
 
 
-def _tell_nobody(digest: bytes) -> None:
+def _tell_no_one(digest: bytes) -> None:
     """There is no other process."""
 
 

@@ -101,7 +101,7 @@ class Sessions:
         return session
 
     def end(self, session: Session) -> None:
-        """End a session for good, in every process."""
+        """End a session in every process."""
         if self._ids is not None:
             self._ids.ended.end(digest_of(session.id))
         self._drop(session)

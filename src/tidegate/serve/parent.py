@@ -84,7 +84,7 @@ class Workers:
 
     async def start(self) -> bool:
         """Start all of them; False if one cannot start, whose exit status is `status` then. The
-        first alone: what there is once, as a new state, is made by one."""
+        first alone: a new state is made by one process."""
         first = await self._start(1)
         if first is None:
             return False
@@ -236,10 +236,10 @@ class Workers:
             worker.kill()
 
     def _pass_on(self, sender: WorkerProcess, topic: str, body: bytes) -> None:
-        """Have all others hear what a worker tells."""
+        """Have all others receive what a worker tells."""
         for worker in self._alive:
             if worker is not sender:
-                worker.hear(topic, body)
+                worker.pass_on(topic, body)
 
 
 def _how(status: int) -> str:

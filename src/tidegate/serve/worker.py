@@ -108,8 +108,8 @@ class Worker:
         self._task = asyncio.get_running_loop().create_task(take())
 
     def _take(self, channel: WorkerChannel, message: Message) -> None:
-        if message.kind == "hear":
-            self.siblings.heard(message.topic, message.body)
+        if message.kind == "pass":
+            self.siblings.take(message.topic, message.body)
         elif message.kind == "announce" and self._announce is not None:
             self._announce()
         elif message.kind == "ask":

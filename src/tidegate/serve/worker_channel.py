@@ -14,10 +14,10 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["secret", "announce", "ask", "hear", "ready", "answer", "tell", "last", "other"]
+Kind = Literal["secret", "announce", "ask", "pass", "ready", "answer", "tell", "last", "other"]
 """`secret`: what all workers know. `announce`: print where the gate is. `ask`, `answer`: a question
-by its topic and number, and the reply. `tell`, `hear`: what one worker says to all others. `ready`:
-callers are served. `last`: the answer at the end, which nobody asked for."""
+by its topic and number, and the reply. `tell`, `pass`: what one worker says to all others. `ready`:
+callers are served. `last`: the answer at the end, which was not asked for."""
 
 _LENGTH_BYTES = 4
 _MOST_BYTES = 256 * 1024 * 1024
@@ -42,7 +42,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 class WorkerChannel:
-    """One end. `send` never waits: the messages are few and small but for figures, of which there
+    """One end. `send` never waits: the messages are few and small except figures, of which there
     is one answer at a time."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -114,9 +114,9 @@ class WorkerProcess:
         """Have it print where the gate is."""
         self._channel.send("announce")
 
-    def hear(self, topic: str, body: bytes) -> None:
+    def pass_on(self, topic: str, body: bytes) -> None:
         """Tell it what another worker said."""
-        self._channel.send("hear", topic, body=body)
+        self._channel.send("pass", topic, body=body)
 
     async def ask(self, topic: str) -> bytes | None:
         """Its answer, also to be found in `last`; None if it gives none in time."""

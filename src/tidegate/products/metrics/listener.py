@@ -109,7 +109,7 @@ class _WorkerFigures:
         self._ended.set()
 
     def actors(self) -> Iterable[Actor]:
-        """Nobody."""
+        """There are none."""
         return ()
 
     def end_actors(self, ids: Collection[str], reason: str) -> None:
