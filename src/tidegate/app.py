@@ -7,6 +7,7 @@ edges run, and how they end, is the business of `tidegate.serve`.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -194,6 +195,7 @@ class App:
         )
         self.approvals.follow(self.state.versions)
         times = config.tasks
+        self._session_key = b""
         self.ended_sessions = EndedSessions()
         self.ended_sessions.tell = partial(self.siblings.tell, _ENDED)
         self.siblings.listen(_ENDED, self.ended_sessions.note)
@@ -494,14 +496,19 @@ class App:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
         seal = RequestState(key, use_once)
-        ids = SessionIds(lambda: self.session_key, name, self.ended_sessions)
+        ids = SessionIds(self._known_session_key, name, self.ended_sessions)
         return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
 
-    @cached_property
-    def session_key(self) -> bytes:
-        """The key of the ids of sessions, the same in all processes on the state. Raises:
+    def read_session_key(self) -> None:
+        """Read the key of the ids of sessions, the same in all processes on the state. Raises:
         TidegateError STATE_FAILED."""
-        return self.state.shared.secret("sessions")
+        self._session_key = self.state.shared.secret("sessions")
+
+    def _known_session_key(self) -> bytes:
+        """The key; one of this process where no server has read it."""
+        if not self._session_key:
+            self._session_key = os.urandom(32)
+        return self._session_key
 
     def name_of(self, actor: str) -> str:
         """The name of an actor, by its id; empty if it is not known. Never raises: a record is

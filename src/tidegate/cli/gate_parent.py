@@ -137,6 +137,7 @@ class _Parent:
         with suppress(TidegateError):  # the workers have one: it only lists servers
             servers = RunningServers(state_directory(self._config.state))
             edges, console = ((), "") if ready is None else (ready.edges, ready.console)
+            edges += tuple(edge.name for edge in served)
             entered.enter_context(
                 servers.enter(edges, served_surfaces(self._config), time.time(), console)
             )

@@ -114,7 +114,7 @@ def _text_of(sealed: bytes) -> str:
 class EndedSessions:
     """The sessions that were ended before their ids expire, by digest: those of all processes, as
     far as this one knows. The oldest is forgotten first: until its id expires its own client, and
-    nobody else, could use it again."""
+    no one else, could use it again."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, None] = OrderedDict()

@@ -6,7 +6,6 @@ Their modules are imported by the runs that need them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +13,6 @@ from tidegate.app import App, surface_paths
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.engines.registry import entry_of
-from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
 from tidegate.product import found_already, load
 from tidegate.protocol.kernel import Kernel
@@ -104,8 +102,6 @@ def open_http(
     )
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
-    with suppress(TidegateError):  # `/ready` says so, and it is read again when it is needed
-        _ = app.session_key  # now, and not while callers wait
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
     application = HttpApplication(
         http_endpoints(app, handshake, pages),

@@ -137,6 +137,7 @@ def _begin(app: App, edges: str) -> None:
     app.state.versions.follow()
     with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
         app.note_rights()
+        app.read_session_key()
     app.server_audit.record_start(app.config, edges)
 
 
@@ -272,8 +273,11 @@ def run(
             manager.report_ready()
 
         def report() -> None:
+            """On a thread, as `ready` is called."""
             if worker is not None:
-                worker.report_ready([edge.name for edge in edges], app.console_address, announce)
+                names = [edge.name for edge in edges if edge.listens]
+                said = (names, app.console_address, announce)
+                loop.call_soon_threadsafe(worker.report_ready, *said)
 
         try:
             if worker is not None:

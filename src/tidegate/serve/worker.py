@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 import msgspec
 
@@ -111,11 +112,14 @@ class Worker:
         if message.kind == "pass":
             self.siblings.take(message.topic, message.body)
         elif message.kind == "announce" and self._announce is not None:
-            self._announce()
+            self._begin(asyncio.to_thread(self._announce))  # it reads the state
         elif message.kind == "ask":
-            answering = asyncio.get_running_loop().create_task(self._answer(channel, message))
-            self._answering.add(answering)
-            answering.add_done_callback(self._answering.discard)
+            self._begin(self._answer(channel, message))
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
 
     async def _answer(self, channel: WorkerChannel, message: Message) -> None:
         answer = self.siblings.answers.get(message.topic)
