@@ -17,15 +17,16 @@ def join_trace(ctx: CallContext, tracer: Tracer) -> None:
     trace = current_trace()
     if trace is None:
         trace = tracer.begin_call(ctx.call.surface, ctx.call.request.kind)
-        ctx.own_trace = CURRENT.set(trace)
+        CURRENT.set(trace)
+        ctx.begins_trace = True
     trace.note_call(ctx.call_id)
     ctx.trace = trace
 
 
 def leave_trace(ctx: CallContext) -> None:
-    """End the trace if it is the call's own."""
-    if ctx.own_trace is not None and ctx.trace is not None:
-        CURRENT.reset(ctx.own_trace)
+    """End the trace that the call has begun."""
+    if ctx.trace is not None:
+        CURRENT.set(None)  # not `reset`, which fails for a call that another task ends
         ctx.trace.end_call()
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextvars import Token
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, cast
 
 import msgspec
@@ -215,8 +214,9 @@ class CallContext(msgspec.Struct, eq=False):
     spending: Spending | None = None
     """What it holds of budgets. Set by `reserve`, until they are paid."""
     trace: Trace | None = None
-    """The trace that it belongs to, while a product traces; `own_trace` if it has begun that."""
-    own_trace: Token[Trace | None] | None = None
+    """The trace that it belongs to, while a product traces."""
+    begins_trace: bool = False
+    """Whether it has begun that itself."""
     statement_trace: StatementTrace | None = None
     """What the database runs at this moment. Set by `run`."""
 

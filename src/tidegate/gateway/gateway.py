@@ -171,7 +171,7 @@ class Gateway:
             del self.running[ctx.call_id]
             if ctx.transaction is not None:
                 leave_transaction(ctx)
-            if ctx.own_trace is not None:
+            if ctx.begins_trace:
                 leave_trace(ctx)
         if self._sight is not None and self._sight.is_stale:
             await self._wait_for_sight(self._sight, ctx)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tidegate.protocol import initialization, jsonrpc
 from tidegate.protocol import params as p
@@ -38,15 +37,13 @@ from tidegate.protocol.request_context import (
     open_request,
 )
 from tidegate.protocol.request_state import RequestState
+from tidegate.protocol.request_traces import RequestSpan, begin_span
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.tasks import Tasks
 from tidegate.protocol.transport import Answer, TransportContext
 from tidegate.tracing import Tracing
-
-if TYPE_CHECKING:  # needed only while a product traces
-    from tidegate.protocol.request_traces import RequestSpan
 
 logger = logging.getLogger("tidegate.protocol")
 
@@ -165,8 +162,6 @@ class Kernel:
         self, message: Message, transport: TransportContext, call: OpenedCall | None
     ) -> RequestSpan | None:
         """Begin the trace of a request. Only while a product traces."""
-        from tidegate.protocol.request_traces import begin_span
-
         tracer = self._tracing.tracer
         if tracer is None:
             return None

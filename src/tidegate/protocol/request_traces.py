@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import Token
-
 import msgspec
 
 from tidegate.protocol import params as p
@@ -26,7 +24,6 @@ class RequestSpan:
         "_message",
         "_method",
         "_served",
-        "_token",
         "_trace",
         "_transport",
         "cancelled",
@@ -46,14 +43,14 @@ class RequestSpan:
         self._message = message
         self._method = method
         self._transport = transport
-        self._token: Token[Trace | None] = CURRENT.set(trace)
+        CURRENT.set(trace)
         self.rpc_error: int | None = None
         """The code of the error that is the answer."""
         self.cancelled = False
 
     def end(self, request: McpRequest | None, params: p.Params | None) -> None:
         """The request has its answer; None: it was not opened, or not read."""
-        CURRENT.reset(self._token)
+        CURRENT.set(None)
         tool = prompt = ""
         if isinstance(params, p.CallTool):
             is_known = request is not None and self._served.has_tool(request, params.name)

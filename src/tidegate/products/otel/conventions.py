@@ -58,6 +58,7 @@ MCP_SECONDS: Final = (
     *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
     *(1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
 )
+OVERFLOW: Final = "otel.metric.overflow"
 DB_DURATION: Final = "db.client.operation.duration"
 DB_SECONDS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 """The buckets that the conventions advise."""

@@ -67,15 +67,18 @@ class OtelService:
         from tidegate.products.otel.tracer import OtelTracer
 
         app, settings = self._app, self._settings
-        gate = gate_id(app.directory / "audit")
+        try:
+            gate = gate_id(app.directory / "audit")
+        except OSError:  # the record says so
+            gate = "unknown"
         # Not `Resource.create`, which adds what is in variables of the environment.
         resource = Resource({
             names.SERVICE_NAME: settings.service_name,
             names.SERVICE_VERSION: __version__,
             names.SERVICE_INSTANCE: f"{gate}-{app.gateway.run_id}",
         })  # fmt: skip
-        durations = Durations(resource) if settings.metrics else None
-        read = None if durations is None else durations.reader.read
+        durations = Durations(resource)
+        read = durations.read if settings.metrics else None
         export = Export(settings, read, app.config.stop_grace_s)
         provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
         provider.add_span_processor(export)

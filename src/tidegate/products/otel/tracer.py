@@ -41,10 +41,10 @@ Attributes = dict[str, "str | tuple[str, ...]"]
 
 
 class OtelTracer:
-    """A `tidegate.tracing.Tracer`. Without `durations` none are counted."""
+    """A `tidegate.tracing.Tracer`."""
 
     def __init__(
-        self, spans: SdkTracer, limit: Limit, durations: Durations | None, labels: SourceLabels
+        self, spans: SdkTracer, limit: Limit, durations: Durations, labels: SourceLabels
     ) -> None:
         self.spans = spans
         self.limit = limit
@@ -121,33 +121,15 @@ class RequestTrace:
 
     def end_request(self, served: ServedRequest) -> None:
         self.ended = True
-        counted: Attributes = {names.MCP_METHOD: served.method}
-        name = served.method
-        if served.tool:
-            counted[names.TOOL] = served.tool
-            counted[names.GEN_AI_OPERATION] = names.EXECUTE_TOOL
-            name = f"{name} {served.tool}"
-        if served.prompt:
-            counted[names.PROMPT] = served.prompt
-            name = f"{name} {served.prompt}"
-        if served.revision:
-            counted[names.MCP_REVISION] = served.revision
-        if served.over_http:
-            counted[names.TRANSPORT], counted[names.PROTOCOL] = names.TCP, names.HTTP
-        else:
-            counted[names.TRANSPORT] = names.PIPE
         error = self._error_of(served)
-        if error:
-            counted[names.ERROR] = error
-        if served.rpc_error is not None:
-            counted[names.RPC_STATUS] = error
-        if self._tracer.durations is not None:
-            self._tracer.durations.count_request(time.perf_counter() - self._began, counted)
+        series = self._tracer.durations.of_request(served, error)
+        series.count(time.perf_counter() - self._began)
         if self._span is None:
             return
+        about: Attributes = {**series.about}
         if served.number:
-            counted[names.REQUEST_ID] = served.number
-        self._end(self._span, name, counted, failed=bool(error))
+            about[names.REQUEST_ID] = served.number
+        self._end(self._span, series.name, about, failed=bool(error))
 
     def end_call(self) -> None:
         self.ended = True
@@ -197,24 +179,23 @@ class StatementTrace:
     def end(self, error: BaseException | None) -> None:
         seconds = time.perf_counter() - self._began
         statement = self._statement
-        operation = names.operation_of(statement.operation)
-        about: Attributes = {
-            names.DB_SYSTEM: names.system_of(statement.dialect),
-            names.DB_OPERATION: operation,
-            names.SOURCE: self._tracer.labels.label(statement.source),
-        }
+        failure = ""
         if error is not None:
-            code = error.code.value if isinstance(error, TidegateError) else names.FAULT
-            about[names.ERROR] = code
-        if self._tracer.durations is not None:
-            self._tracer.durations.count_statement(seconds, about)
+            failure = error.code.value if isinstance(error, TidegateError) else names.FAULT
+        series = self._tracer.durations.of_statement(
+            statement.dialect,
+            names.operation_of(statement.operation),
+            self._tracer.labels.label(statement.source),
+            failure,
+        )
+        series.count(seconds)
         if self._parent is None:
             return
         span = self._tracer.spans.start_span(
-            operation,
+            series.name,
             self._context,
             SpanKind.CLIENT,
-            {**about, names.CALL_ID: statement.call_id},
+            {**series.about, names.CALL_ID: statement.call_id},
             start_time=self._started,
         )
         if error is not None:
