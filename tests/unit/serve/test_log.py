@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.serve.log import JsonFormatter, LogFormatter, status_line
+from tidegate.tracing import CURRENT
 
 SECRET = "postgresql://reader:hunter2@db.example/shop"
 
@@ -67,3 +68,23 @@ def test_a_status_line_is_one_of_the_log() -> None:
     found = json.loads(status_line("tidegate: serving core on http://127.0.0.1:1/mcp"))
     assert found["message"] == "serving core on http://127.0.0.1:1/mcp"
     assert (found["level"], found["logger"]) == ("INFO", "tidegate.serve")
+
+
+class Served:
+    """The trace of a request."""
+
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    ended = False
+
+
+def test_a_line_names_the_trace_of_the_request_that_is_served_and_no_other() -> None:
+    trace = Served()
+    token = CURRENT.set(trace)  # type: ignore[arg-type]
+    try:
+        assert json.loads(JsonFormatter().format(record_of("x")))["trace"] == trace.trace_id
+        assert f" trace={trace.trace_id} x" in LogFormatter().format(record_of("x"))
+        trace.ended = True
+        assert "trace" not in json.loads(JsonFormatter().format(record_of("x")))
+    finally:
+        CURRENT.reset(token)
+    assert "trace" not in LogFormatter().format(record_of("x"))

@@ -40,7 +40,7 @@ _NONE_LEFT_OUT: dict[str, Any] = {"left_out": 0, "more": False}
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _SHOWN_OF_HIDDEN = frozenset(
-    {*Line.__struct_fields__, "phase", "elapsed_ms"} - {"statement", "message"}
+    {*Line.__struct_fields__, "phase", "elapsed_ms", "trace_id"} - {"statement", "message"}
 )
 """The fields on record of a call whose statement is hidden that are shown: no text of it, and no
 digest, by which the values in it can be guessed."""

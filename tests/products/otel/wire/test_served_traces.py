@@ -20,6 +20,7 @@ from products.otel.support.collector import SERVER, Collector, collector
 from support.command_line import Serving, serving
 from support.eventually import PATIENCE_S, wait_until
 from support.free_ports import claim_port
+from support.wire_server import wire_server
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 SPAN = "00f067aa0ba902b7"
@@ -202,3 +203,30 @@ def test_lines_of_the_log_have_the_trace_and_the_call(tmp_path: Path) -> None:
             request = seen.find("tools/call query")
             assert line["call"] == request.about["tidegate.call.id"]
             assert request.about["tidegate.error.code"].startswith("source.")
+
+
+@pytest.mark.needs("pgwire")
+def test_each_statement_of_the_wire_has_a_trace_of_its_own(tmp_path: Path) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    with collector() as seen:
+        otel = {"endpoint": seen.url, "flush_s": 0.05}
+        with wire_server(tmp_path, otel=otel) as server:
+            with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+                assert connection.execute("SELECT name FROM item WHERE id = 2").fetchall()
+                with connection.transaction(), connection.cursor() as cursor:
+                    cursor.execute("UPDATE item SET price = 4 WHERE id = 3")
+                    list(cursor.stream("SELECT * FROM item"))
+                with pytest.raises(psycopg.Error):
+                    connection.execute("SELECT 1/0 FROM no_such_table")
+            server.process.process.send_signal(signal.SIGTERM)
+            server.process.process.wait(PATIENCE_S)
+    roots = [each for each in seen.spans if each.kind == SERVER]
+    assert len({each.trace for each in roots}) == len(roots) >= 4
+    assert {each.about["tidegate.surface"] for each in roots} == {"pgwire"}
+    inside = {each.trace: each for each in seen.spans if each.kind != SERVER}
+    operations = {each.about["db.operation.name"] for each in inside.values()}
+    assert {"select", "update"} <= operations
+    assert {each.parent for each in inside.values()} <= {each.id for each in roots}
+    (failed,) = [each for each in roots if each.status]
+    assert failed.about["error.type"].startswith("sql.")
+    assert "no_such_table" not in str(seen.spans)

@@ -64,7 +64,7 @@ def test_a_call_on_a_source_is_activity_of_a_datastore_with_all_that_is_on_recor
         actor_name="agent", client="claude/1", surface="core", tool="query", source="shop",
         effect="read", verdict="allow", rule="source.read", statement="SELECT 1", rows=1, bytes=3,
         elapsed_ms=12.5, address="2001:db8::1", statement_class="select",
-        on_behalf_of="carol", transaction="t1",
+        on_behalf_of="carol", transaction="t1", trace_id="ab" * 16,
     )  # fmt: skip
     assert (event["class_uid"], event["activity_id"], event["status_id"]) == (6005, 4, 1)
     assert event["time"] == int(NOW * 1000)
@@ -78,6 +78,7 @@ def test_a_call_on_a_source_is_activity_of_a_datastore_with_all_that_is_on_recor
     rest = event["unmapped"]
     assert (rest["rows"], rest["bytes"], rest["elapsed_ms"]) == (1, 3, 12.5)
     assert (rest["on_behalf_of"], rest["transaction"]) == ("carol", "t1")
+    assert rest["trace_id"] == "ab" * 16
 
 
 @pytest.mark.parametrize(
