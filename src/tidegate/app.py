@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -32,7 +31,7 @@ from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url
 from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_directory
+from tidegate.config.state import state_directory, state_url
 from tidegate.edges.listening import Sockets
 from tidegate.engines.api import Engine
 from tidegate.engines.registry import open_engine
@@ -61,6 +60,7 @@ from tidegate.identity.token_files import TokenFiles
 from tidegate.identity.tokens import Records, Tokens, check_token
 from tidegate.model.actors import Actor
 from tidegate.model.changes import ListChanges
+from tidegate.model.deadlines import Clocks
 from tidegate.model.requests import (
     CloseTemporary,
     OpenTemporary,
@@ -80,9 +80,9 @@ from tidegate.secret_readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
 from tidegate.store.calls import change_state
+from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
-from tidegate.store.sqlite.state import SqliteState
 from tidegate.surfaces.registry import (
     SURFACES,
     add_installed,
@@ -120,8 +120,10 @@ class App:
         self.directory = directory
         use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
-        self.state = SqliteState(directory / "state.db")
-        self.history = History(self.state.history)
+        self.state = open_state(state_url(config.state_url), directory)
+        clock = self.state.now
+        clocks = Clocks(wall=clock)
+        self.history = History(self.state.history, clock)
         self.audit = AuditLog(
             directory / "audit",
             settings=config.audit,
@@ -146,6 +148,7 @@ class App:
             self.state.tokens,
             records=records,
             files=self.token_files if config.token_files else None,
+            clock=clock,
         )
         self.pairing_service = PairingService(
             self.state.pairings,
@@ -154,6 +157,7 @@ class App:
             tell=self.server_audit.record_anonymous,
             owners=lambda: [each.name for each in self.operators.list()],
             shared=self.state.shared,
+            clocks=clocks,
         )
         self.connections = SourceConnections(
             self.state.sources, self._open_engine, *self._load_sources(config)
@@ -175,6 +179,7 @@ class App:
             note_done=self.server_audit.record_done_as,
             note_anonymous=self.server_audit.record_anonymous,
             lockout=self._lockout("console"),
+            clocks=clocks,
         )
         self.console_address = ""
         """Where this process serves the console; empty if it does not."""
@@ -192,6 +197,7 @@ class App:
             note_done=self.server_audit.record_done_as,
             identities=Identities(self.name_of, self.operators.list, self.tokens.revoked),
             console=served_console,
+            clocks=clocks,
         )
         self.approvals.follow(self.state.versions)
         times = config.tasks
@@ -207,6 +213,7 @@ class App:
             config.approvals.webhook,
             address=console,
             note=self.server_audit.record_done,
+            clock=clock,
         )
         self.settings_listeners: list[Callable[[Config], None]] = [
             lambda config: self.webhook.use(config.approvals.webhook)
@@ -220,9 +227,10 @@ class App:
             self.state.changes,
             config.undo,
             partial(read_or_create_secret, directory / "undo.key"),
+            clock=clock,
         )
-        self.budgets = Budgets(self.state.budgets, BudgetRecords(*records))
-        self.budget_ledger = BudgetLedger(self.state.budgets)
+        self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), clock)
+        self.budget_ledger = BudgetLedger(self.state.budgets, clock)
         """What calls of this process cost."""
         self.readiness = Readiness(
             self._known_failures,
@@ -277,6 +285,7 @@ class App:
             self.audit,
             self.history,
             approvals=self.approvals,
+            clock=self.state.now,
             handlers=Handlers(self._handlers(), self.parts),
             options=GatewayOptions(
                 partial(read_or_create_secret, self.directory / "mask.key"),
@@ -337,6 +346,7 @@ class App:
             bridge=self.bridge_tokens,
             shared=self.state.shared,
             lockout=self._lockout("login"),
+            clock=self.state.now,
         )
 
     @cached_property
@@ -495,7 +505,7 @@ class App:
         async def use_once(nonce: str, expires_at: float, now: float) -> bool:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
-        seal = RequestState(key, use_once)
+        seal = RequestState(key, use_once, clock=self.state.now)
         ids = SessionIds(self._known_session_key, name, self.ended_sessions)
         return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
 
@@ -535,7 +545,7 @@ class App:
         """Whether tokens or sources are or were in this state, or a server has started on it."""
         shared = self.state.shared
         return (
-            shared.locked_until(_RIGHTS, time.time()) is not None
+            shared.locked_until(_RIGHTS, self.state.now()) is not None
             or bool(self.tokens.list())
             or bool(self.state.sources.list())
         )
@@ -543,7 +553,7 @@ class App:
     def note_rights(self) -> None:
         """Have `has_granted_rights` be true from now on. Every start calls it; the first writes."""
         shared = self.state.shared
-        if shared.locked_until(_RIGHTS, time.time()) is None:
+        if shared.locked_until(_RIGHTS, self.state.now()) is None:
             shared.lock(_RIGHTS, _FOREVER)
 
     async def close(self) -> None:

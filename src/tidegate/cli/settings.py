@@ -39,6 +39,11 @@ def chosen_state(arguments: argparse.Namespace) -> str | None:
     return arguments.state or os.environ.get("TIDEGATE_STATE") or None
 
 
+def chosen_state_url(arguments: argparse.Namespace) -> str | None:
+    """The URL of the state's database in `--state`."""
+    return getattr(arguments, "state_url", None)
+
+
 _noted: set[str] = set()
 _mute = False
 
@@ -61,7 +66,11 @@ def load_for_query(arguments: argparse.Namespace) -> Config:
     of `serve`. Raises: TidegateError CONFIG_INVALID."""
     path = config_path(arguments)
     config = load(path, print_note) if path else Config()
-    return msgspec.structs.replace(config, state=arguments.state) if arguments.state else config
+    if arguments.state:
+        config = msgspec.structs.replace(config, state=arguments.state)
+    if url := getattr(arguments, "state_url", None):
+        config = msgspec.structs.replace(config, state_url=url)
+    return config
 
 
 def load_for_statement(arguments: argparse.Namespace) -> Config:

@@ -224,7 +224,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `X-Forwarded-For` and `Forwarded` give the client's address.
     `keep_alive_s` is how long the response to a call may be silent, for proxies that end one.
     `agent_accounts` are accounts of this machine that agents run as: no such account may be able to
-    write the settings or the state. `surface` has a section for each surface
+    write the settings or the state. With `state_url` (postgresql://...) the state is in that
+    database, which several servers share, and `state` holds the record and the keys of this one
+    alone. `surface` has a section for each surface
     with settings of its own. `masks` and `filters` here bind every source, or those of
     their `tag`. Each product has a section of its own.
     """
@@ -248,6 +250,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_files: tuple[str, ...] = ()
     allow_writes: bool = False
     state: str | None = None
+    state_url: str | None = None
     limits: LimitSettings = LimitSettings()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()

@@ -8,8 +8,39 @@ from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand, of_platform
+from tidegate.secrets import check_references, refuse_literal, resolve
 from tidegate.system.file_rights import is_ours, may_all_write, name_owner
 from tidegate.system.private_files import make_private_directory
+
+_DATABASE = ("postgresql://", "postgres://", "${")
+
+
+def is_database(text: str) -> bool:
+    """Whether a state is named by the URL of a database, or a reference to one."""
+    return text.startswith(_DATABASE)
+
+
+def state_url(configured: str | None) -> str | None:
+    """The URL of the state's database, with its secrets: as configured, else TIDEGATE_STATE_URL.
+    None for a state in the directory.
+
+    Raises: TidegateError SOURCE_URL for a URL that holds its password, and for a reference that
+    leads nowhere; ARGUMENT_INVALID for the URL of something else.
+    """
+    chosen = configured or os.environ.get("TIDEGATE_STATE_URL") or None
+    if chosen is None:
+        return None
+    if configured is not None:  # a variable of the environment is a place for secrets
+        refuse_literal(chosen)
+    check_references(chosen)
+    found = resolve(chosen)
+    if not found.startswith(_DATABASE[:2]):
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "The state's URL is not one of PostgreSQL.",
+            hint="Write postgresql://USER:${ENV:NAME}@HOST/DATABASE.",
+        )
+    return found
 
 
 def state_path(configured: str | None) -> Path:
@@ -20,6 +51,12 @@ def state_path(configured: str | None) -> Path:
     """
     chosen = configured or os.environ.get("TIDEGATE_STATE")
     if chosen:
+        if is_database(chosen):
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "The state's directory is a URL.",
+                hint="Name a database with the setting `state_url`, or TIDEGATE_STATE_URL.",
+            )
         return expand(chosen)
     from platformdirs import user_data_path
 

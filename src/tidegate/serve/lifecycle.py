@@ -89,6 +89,7 @@ async def serve(
     watcher = RevocationWatcher(
         app.tokens,
         [edge.sessions for edge in edges],
+        app.state.now,
         follow_sources=app.gateway.follow_sources,
         blindness=Blindness(
             lambda: versions.age_s, app.config.state_grace_s, app.gateway.end_calls

@@ -22,6 +22,7 @@ from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.store.access import OperatorStore, PairingStore, TokenStore
 from tidegate.store.budgets import BudgetStore
+from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.records import (
     AnswerEntry,
     NewTab,
@@ -320,6 +321,16 @@ class State(Protocol):
 
     def read_versions(self) -> Mapping[Topic, int]:
         """The counters of all topics as they are now. Waits for no writer."""
+        ...
+
+    @property
+    def reserve(self) -> DiskReserve:
+        """Space on a disk of this machine for when it is full."""
+        ...
+
+    def now(self) -> float:
+        """The time in Unix seconds that processes on this state compare: that of its database,
+        where machines share it. From memory, once it was asked."""
         ...
 
     def try_writing(self) -> None:

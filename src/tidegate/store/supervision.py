@@ -155,8 +155,9 @@ class WebhookStore(Protocol):
         """The questions of the next digest that still wait, oldest first."""
         ...
 
-    def send_listed(self, digest: WebhookMessage) -> None:
-        """Keep a digest, and list what is in it no more."""
+    def send_listed(self, digest: WebhookMessage, questions: Collection[str]) -> bool:
+        """Keep a digest of these questions, and list them and what waits no more no longer. False,
+        and no digest, if another process has sent one of them."""
         ...
 
     def last_made(self, type: str) -> float | None:

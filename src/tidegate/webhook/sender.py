@@ -161,7 +161,9 @@ class WebhookSender:
             message = messages.decided(question, address, now) if wanted else None
             store.settle(question.id, message)
         if self._is_digest_due(settings, now) and (questions := store.listed()):
-            store.send_listed(messages.digest(questions, address, now))
+            store.send_listed(
+                messages.digest(questions, address, now), [each.id for each in questions]
+            )
         if not 0 <= now - self._swept_at < _SWEEP_S:
             self._swept_at = now
             store.forget(now - _REMEMBERED_S)

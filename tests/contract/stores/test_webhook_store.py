@@ -98,11 +98,21 @@ def test_a_digest_lists_what_still_waits_once(state):
     state.approvals.resolve("b", "denied", "ada", "", 101.0)
     assert ids(state.webhook.listed()) == ["a"]
     assert state.webhook.last_made("approval.digest") is None
-    state.webhook.send_listed(message("d", type="approval.digest", made_at=300.0))
+    digest = message("d", type="approval.digest", made_at=300.0)
+    assert state.webhook.send_listed(digest, ["a"])
+    assert not state.webhook.send_listed(message("again", type="approval.digest"), ["a"])
     assert state.webhook.listed() == ()
     assert state.webhook.last_made("approval.digest") == 300.0
     taken = state.webhook.take(300.0, 400.0)
     assert taken is not None and taken.id == "d"
+
+
+def test_what_was_listed_after_a_digest_was_made_is_in_the_next_one(state, other):
+    for id in ("a", "b"):
+        ask(state, id)
+        state.webhook.add(message(f"m{id}", id, state="listed"))
+    assert other.webhook.send_listed(message("d", type="approval.digest"), ["a"])
+    assert ids(state.webhook.listed()) == ["b"]
 
 
 def test_old_messages_are_dropped_and_forgotten(state):

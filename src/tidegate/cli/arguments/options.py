@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from tidegate.config.state import is_database
+
 Commands = Any  # argparse names the type of a set of subparsers with an underscore.
 Options = Any  # a parser, or a group of its options, whose type argparse names so as well.
 
@@ -43,11 +45,29 @@ def seconds(text: str) -> float:
     return value
 
 
+class _StateAction(argparse.Action):
+    """Keeps a directory as `state`, and the URL of a database as `state_url`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        setattr(namespace, "state_url" if is_database(values) else "state", values)
+
+
 def state_option(
     parser: argparse.ArgumentParser,
-    explanation: str = "holds all state (default: $TIDEGATE_STATE, else the data directory)",
+    explanation: str = "holds all state (default: $TIDEGATE_STATE, else the data directory); or, "
+    "also beside a DIR, postgresql://...: several servers share that state, and DIR holds the "
+    "record and the keys of this one (default: $TIDEGATE_STATE_URL, else none)",
 ) -> None:
-    parser.add_argument("--state", type=filled, metavar="DIR", help=explanation)
+    parser.set_defaults(state_url=None)
+    parser.add_argument(
+        "--state", type=filled, action=_StateAction, metavar="DIR", help=explanation
+    )
 
 
 def config_option(

@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -26,7 +27,7 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import entries_of
 from tidegate.cli.supported_clients import CLIENTS, SCOPES, Client, Scope, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
-from tidegate.config.state import state_path
+from tidegate.config.state import is_database, state_path
 from tidegate.errors import TidegateError
 from tidegate.paths import home_directory
 from tidegate.secrets import redact
@@ -73,9 +74,9 @@ class Installed(NamedTuple):
     @property
     def state(self) -> Path:
         """The state directory that it works on."""
-        words = self.words
-        if "--state" in words[:-1]:
-            return Path(words[words.index("--state") + 1])
+        for option, word in pairwise(self.words):
+            if option == "--state" and not is_database(word):
+                return Path(word)
         return Path(self.variables.get("TIDEGATE_STATE") or state_path(None))
 
 

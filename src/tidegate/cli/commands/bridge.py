@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tidegate.cli.settings import config_path, load_for_state, settings_digest
+from tidegate.cli.settings import chosen_state_url, config_path, load_for_state, settings_digest
 from tidegate.cli.terminal import print_status
 from tidegate.config.state import state_directory
 from tidegate.identity.bridge_tokens import Share
@@ -24,6 +24,8 @@ def run(arguments: argparse.Namespace) -> int:
         add_first_source(arguments.first_source_env, arguments)
     state = state_directory(load_for_state(arguments).state)
     words = ["--state", str(state.absolute())]
+    if url := chosen_state_url(arguments):
+        words += ["--state", url]
     settings = config_path(arguments)
     if settings:
         words += ["--config", settings]

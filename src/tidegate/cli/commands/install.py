@@ -15,7 +15,7 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import find_entry, remove_entry, show_entry, write_entry
 from tidegate.cli.entry_extras import extras_to_name
 from tidegate.cli.local_actor import with_app
-from tidegate.cli.settings import chosen_state, config_path, load_for_query
+from tidegate.cli.settings import chosen_state, chosen_state_url, config_path, load_for_query
 from tidegate.cli.source_check import can_ask
 from tidegate.cli.supported_clients import CLIENTS, OTHER, Client, find_clients, settings_file
 from tidegate.cli.terminal import ask_line, print_status, show
@@ -269,6 +269,8 @@ def _entry(client: Client, arguments: argparse.Namespace) -> dict[str, Any]:
         if path:
             inline = is_inline(path)
             words += [f"--{option}", path if inline else str(expand(path).absolute())]
+    if url := chosen_state_url(arguments):
+        words += ["--state", url]
     if _is_shared(client, arguments) and client.form.passed_variables:
         _check_variables(arguments.env)
         return local_entry(client, words, {}, arguments.env)

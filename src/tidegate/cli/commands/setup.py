@@ -31,7 +31,7 @@ from tidegate.cli.new_source import (
     url_of,
 )
 from tidegate.cli.requirement_extras import keep_extras
-from tidegate.cli.settings import chosen_state, config_path, load_for_state
+from tidegate.cli.settings import chosen_state, chosen_state_url, config_path, load_for_state
 from tidegate.cli.source_check import (
     Tried,
     absolute_file_url,
@@ -316,6 +316,8 @@ def _command(arguments: argparse.Namespace) -> list[str]:
         if path:
             inline = is_inline(path)
             words += [f"--{option}", path if inline else str(expand(path).absolute())]
+    if url := chosen_state_url(arguments):
+        words += ["--state", url]
     return words
 
 

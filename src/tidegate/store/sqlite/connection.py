@@ -32,6 +32,9 @@ APPLICATION_ID = 0x54474442
 _UNRELEASED_ID = 0x54474154
 """The mark of files that were made before the first release: `TGAT`."""
 
+MOVED_ID = 0x5447_4D56
+"""Marks the file of a state that was moved: `TGMV`."""
+
 NEWEST = 7
 """The number of the last script, so that a start needs no look into the directory."""
 
@@ -140,9 +143,13 @@ def _restart_log(connection: apsw.Connection, path: Path) -> bool:
 
 @contextmanager
 def transaction(connection: apsw.Connection) -> Generator[None, None, None]:
-    """Write all of it or nothing. Takes the write lock at once, where waiting for it works."""
+    """Write all of it or nothing. Takes the write lock at once, where waiting for it works.
+
+    Raises: TidegateError STATE_FAILED if the state was moved elsewhere since it was opened.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
+        check_here(connection)
         yield
         connection.execute("COMMIT")
     except BaseException:
@@ -161,6 +168,30 @@ def reading(connection: apsw.Connection) -> Generator[None, None, None]:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def mark_moved(connection: apsw.Connection, place: str) -> None:
+    """Have the state be here no more, for all processes. Within a transaction."""
+    connection.execute("CREATE TABLE moved (place TEXT NOT NULL) STRICT")
+    connection.execute("INSERT INTO moved VALUES (?)", (place,))
+    connection.execute(f"PRAGMA application_id = {MOVED_ID}")
+
+
+def place_of_move(connection: apsw.Connection) -> str:
+    """Where the state has moved; empty if it is here."""
+    if connection.execute("PRAGMA application_id").get != MOVED_ID:
+        return ""
+    place: str = connection.execute("SELECT place FROM moved").get
+    return place
+
+
+def check_here(connection: apsw.Connection) -> None:
+    """Raises: TidegateError STATE_FAILED if the state has moved."""
+    if place := place_of_move(connection):
+        raise _refused(
+            f"This state has moved to {place}, and is used here no more.",
+            hint="Start with that state.",
+        )
 
 
 @contextmanager
@@ -295,6 +326,8 @@ def _version(connection: apsw.Connection, path: Path) -> int:
             f"`{path}` was made before the first release of Tidegate, and is not carried over.",
             hint="Use another state directory, and add the sources and tokens again.",
         )
+    if application == MOVED_ID:
+        check_here(connection)
     if application != APPLICATION_ID and (application or version or tables):
         raise _refused(f"`{path}` is a database of another program.")
     if application == APPLICATION_ID and version < 1:

@@ -24,6 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.connection import (
     StateConnection,
+    check_here,
     connect,
     failures,
     make_room,
@@ -60,6 +61,7 @@ class SqliteVersions:
             self._check_identity()
             data_version: int = connection.execute("PRAGMA data_version").get
             if data_version != self._data_version:
+                check_here(connection)
                 self._read = read_versions(connection)
                 self._data_version = data_version
             return self._read

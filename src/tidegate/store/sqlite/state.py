@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -68,6 +69,9 @@ class SqliteState:
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
+
+    def now(self) -> float:
+        return time.time()
 
     def try_writing(self) -> None:
         self._usage.try_writing()

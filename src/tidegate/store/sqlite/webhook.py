@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal, cast
 
 import apsw
+import msgspec
 
 from tidegate.store.records import PendingApproval, WebhookMessage
 from tidegate.store.sqlite.approvals import QUESTION_COLUMNS, question_of
@@ -103,10 +105,18 @@ class SqliteWebhookStore:
             "webhook_messages.state = 'listed' AND approvals.state = 'pending'", -1
         )
 
-    def send_listed(self, digest: WebhookMessage) -> None:
+    def send_listed(self, digest: WebhookMessage, questions: Collection[str]) -> bool:
         with self._file.changing() as connection:
+            connection.execute(
+                "UPDATE webhook_messages SET state = 'sent' WHERE state = 'listed'"
+                " AND (approval IN (SELECT value FROM json_each(?)) OR NOT EXISTS"
+                " (SELECT 1 FROM approvals WHERE id = approval AND state = 'pending'))",
+                (msgspec.json.encode(list(questions)).decode(),),
+            )
+            if not connection.changes():
+                return False
             _insert(connection, digest)
-            connection.execute("UPDATE webhook_messages SET state = 'sent' WHERE state = 'listed'")
+            return True
 
     def last_made(self, type: str) -> float | None:
         with self._file.reading() as connection:

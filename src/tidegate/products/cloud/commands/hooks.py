@@ -17,7 +17,7 @@ from tidegate.cli.settings import admits_changes
 from tidegate.cli.terminal import print_status
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_directory, state_path
+from tidegate.config.state import state_directory, state_path, state_url
 from tidegate.engines.registry import find
 from tidegate.model.sources import Source
 from tidegate.products.cloud.settings import CloudSettings
@@ -53,10 +53,10 @@ class CloudHooks(CommandHooks):
         folder = state_path(config.state).absolute() / _NAME
         if not (folder / "src").is_dir():
             return ()
-        from tidegate.store.sqlite.state import SqliteState
+        from tidegate.store.opening import open_state
 
         known = [(source.name, find(source.url).engine) for source in named]
-        state = SqliteState(state_directory(config.state) / "state.db")
+        state = open_state(state_url(config.state_url), state_directory(config.state))
         try:
             known += [(source.name, source.engine) for source in state.sources.list()]
         finally:

@@ -1,0 +1,29 @@
+"""Opens the state where it is: a file in the state directory, or a PostgreSQL database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.api import State
+
+FILE = "state.db"
+
+
+def open_state(url: str | None, directory: Path) -> State:
+    """The state in the database of a URL, or, without one, in a file in the directory. It is made
+    if it is not there, and brought up to date. Raises: TidegateError STATE_FAILED, ENGINE_MISSING.
+    """
+    if url is None:
+        from tidegate.store.sqlite.state import SqliteState
+
+        return SqliteState(directory / FILE)
+    try:
+        from tidegate.store.postgres.state import PostgresState
+    except ImportError as error:
+        raise TidegateError(
+            Code.ENGINE_MISSING,
+            "A state in PostgreSQL needs the extra `postgres`.",
+            hint='Install it: pip install "tidegate[postgres]"',
+        ) from error
+    return PostgresState(url, directory)

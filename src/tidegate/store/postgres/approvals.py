@@ -1,0 +1,219 @@
+"""Requests for approval and their answers, in PostgreSQL.
+
+Whoever uses up a grant does it by one conditional write. A question is added under the lock of the
+area: so the bounds hold, and numbers are in order of commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import inf
+from typing import Any, Literal
+
+from msgspec import structs
+
+from tidegate.errors import Code, TidegateError
+from tidegate.model.statements import DryRun
+from tidegate.store.postgres.connection import StateConnection
+from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.rows import Rows
+from tidegate.store.records import (
+    ApprovalBounds,
+    ApprovalState,
+    ApprovedRun,
+    PendingApproval,
+    RefusedRetry,
+)
+
+QUESTIONS = Rows(PendingApproval, as_json=("subject", "dry_run", "run", "refused"))
+_COLUMNS = QUESTIONS.columns
+
+# A grant that another caller is using is left to it, and the next of the same call is taken.
+USE_GRANT = (
+    "UPDATE tidegate.approvals SET uses = uses + 1,"
+    " state = CASE WHEN uses + 1 < most_uses THEN 'allowed' ELSE 'used' END, ended_at = %(now)s"
+    " WHERE serial = (SELECT serial FROM tidegate.approvals WHERE digest = %(digest)s"
+    " AND state = 'allowed' AND decided_at > %(since)s AND decided_at <= %(latest)s"
+    " AND (until IS NULL OR until > %(now)s) ORDER BY serial LIMIT 1 FOR UPDATE{})"
+)
+_PENDING = "SELECT count(*) FROM tidegate.approvals WHERE state = 'pending'"
+
+
+class PostgresApprovalStore:
+    """`api.ApprovalStore` in PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
+        now = question.asked_at
+        with self._database.changing("approvals") as connection:
+            found = _answer(connection, question.digest, bounds, now)
+            if found is not None:
+                return found
+            row = connection.row(
+                "UPDATE tidegate.approvals SET askers = askers + 1"
+                f" WHERE digest = %s AND state = 'pending' RETURNING {_COLUMNS}",
+                (question.digest,),
+            )
+            if row is not None:
+                return QUESTIONS.record(row)
+            every = connection.number(_PENDING)
+            of_actor = connection.number(f"{_PENDING} AND actor = %s", (question.actor,))
+            if every >= bounds.most or of_actor >= bounds.most_of_actor:
+                raise TidegateError(Code.LIMIT_RATE, "Too many requests for approval are pending.")
+            subject = question.subject
+            connection.ask(
+                f"INSERT INTO tidegate.approvals ({_COLUMNS}, source, source_id)"
+                f" VALUES ({QUESTIONS.marks}, %s, %s)",
+                [*QUESTIONS.values(question), subject.source, subject.source_id],
+            )
+        return question
+
+    def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
+        with self._database.changing() as connection:
+            return _answer(connection, digest, bounds, now)
+
+    def give_back(self, id: str) -> None:
+        self._change(
+            "state = 'allowed', ended_at = NULL, uses = uses - 1"
+            " WHERE id = %s AND state IN ('used', 'allowed') AND uses > 0",
+            id,
+        )
+
+    def resolve(
+        self,
+        id: str,
+        state: Literal["allowed", "denied"],
+        by: str,
+        reason: str,
+        now: float,
+        *,
+        until: float | None = None,
+        most_uses: int = 1,
+    ) -> bool:
+        return self._change(
+            "state = %s, decided_by = %s, reason = %s, decided_at = %s, until = %s, most_uses = %s"
+            " WHERE id = %s AND state = 'pending'",
+            *(state, by, reason, now, until, most_uses, id),
+        )
+
+    def revoke(self, id: str, now: float) -> bool:
+        return self._change(
+            "state = 'expired', ended_at = %s WHERE id = %s AND state = 'allowed'", now, id
+        )
+
+    def set_waiting(self, id: str, until: float | None) -> None:
+        self._change("waits_until = %s WHERE id = %s", until, id)
+
+    def attach_run(self, id: str, run: ApprovedRun) -> None:
+        self._change("run = %s WHERE id = %s", QUESTIONS.value("run", run), id)
+
+    def note_refused(self, id: str, at: float, message: str) -> None:
+        with self._database.changing() as connection:
+            row = connection.row(
+                f"SELECT {_COLUMNS} FROM tidegate.approvals WHERE id = %s FOR UPDATE", (id,)
+            )
+            if row is None:
+                return
+            before = QUESTIONS.record(row).refused
+            refused = RefusedRetry(at, message, 1 if before is None else before.count + 1)
+            connection.ask(
+                "UPDATE tidegate.approvals SET refused = %s WHERE id = %s",
+                (QUESTIONS.value("refused", refused), id),
+            )
+
+    def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
+        self._change("dry_run = %s WHERE id = %s", QUESTIONS.value("dry_run", dry_run), id)
+
+    def find(self, id: str) -> PendingApproval | None:
+        return next(iter(self._read("WHERE id = %s", id)), None)
+
+    def answered(self, ids: Collection[str]) -> frozenset[str]:
+        with self._database.reading() as connection:
+            rows = connection.ask(
+                "SELECT id FROM tidegate.approvals WHERE state = 'pending'"
+                " AND id = ANY(%s::text[])",
+                (list(ids),),
+            )
+            return frozenset(ids) - {row[0] for row in rows}
+
+    def starting(self, start: str) -> tuple[PendingApproval, ...]:
+        return self._read("WHERE starts_with(id, %s) LIMIT 2", start)
+
+    def list(self, states: Sequence[ApprovalState] | None = None) -> tuple[PendingApproval, ...]:
+        if states is None:
+            return self._read("ORDER BY serial")
+        return self._read("WHERE state = ANY(%s::text[]) ORDER BY serial", [*states])
+
+    def spans(self, since: float) -> tuple[tuple[str, float, float | None], ...]:
+        with self._database.reading() as connection:
+            rows = connection.ask(
+                "SELECT source, asked_at,"
+                " CASE state WHEN 'pending' THEN NULL ELSE coalesce(decided_at, ended_at) END"
+                " FROM tidegate.approvals WHERE state = 'pending'"
+                " OR coalesce(decided_at, ended_at, asked_at) >= %s",
+                (since,),
+            )
+            return tuple((row[0], row[1], row[2]) for row in rows)
+
+    def expire_old(
+        self, now: float, *, grants: float, questions: float, ended: float, latest: float = inf
+    ) -> tuple[PendingApproval, ...]:
+        with self._database.changing("approvals") as connection:
+            connection.ask(
+                "DELETE FROM tidegate.approvals WHERE state IN ('used', 'denied', 'expired')"
+                " AND coalesce(ended_at, decided_at) < %s",
+                (ended,),
+            )
+            rows = connection.ask(
+                "UPDATE tidegate.approvals SET state = 'expired', ended_at = %s WHERE"
+                " state = 'allowed' AND (decided_at <= %s OR decided_at > %s OR until <= %s)"
+                " OR state = 'pending' AND asked_at <= %s"
+                f" RETURNING {_COLUMNS}",
+                (now, grants, latest, now, questions),
+            )
+            return tuple(QUESTIONS.records(rows))
+
+    def _change(self, rest: str, *values: Any) -> bool:
+        with self._database.changing() as connection:
+            return connection.change(f"UPDATE tidegate.approvals SET {rest}", values) > 0
+
+    def _read(self, rest: str, *values: Any) -> tuple[PendingApproval, ...]:
+        with self._database.reading() as connection:
+            rows = connection.ask(f"SELECT {_COLUMNS} FROM tidegate.approvals {rest}", values)
+            return tuple(QUESTIONS.records(rows))
+
+
+def _answer(
+    connection: StateConnection, digest: str, bounds: ApprovalBounds, now: float
+) -> PendingApproval | None:
+    values = {
+        "now": now,
+        "digest": digest,
+        "since": bounds.grants_since,
+        "latest": bounds.latest,
+    }
+    # First one that no other caller holds; else wait for those who hold one, and see what is left.
+    for waits in (" SKIP LOCKED", ""):
+        text = f"{USE_GRANT.format(waits)} RETURNING {_COLUMNS}"
+        for _ in range(_TRIES):
+            row = connection.row(text, values)
+            if row is not None:
+                return structs.replace(QUESTIONS.record(row), state="used")  # by this caller
+            if waits or not connection.number(_LEFT, values):
+                break
+    row = connection.row(
+        f"SELECT {_COLUMNS} FROM tidegate.approvals WHERE digest = %s AND state = 'denied'"
+        " AND decided_at > %s AND decided_at <= %s ORDER BY serial DESC LIMIT 1",
+        (digest, bounds.denials_since, bounds.latest),
+    )
+    return None if row is None else QUESTIONS.record(row)
+
+
+_TRIES = 20
+_LEFT = (
+    "SELECT count(*) FROM tidegate.approvals WHERE digest = %(digest)s AND state = 'allowed'"
+    " AND decided_at > %(since)s AND decided_at <= %(latest)s"
+    " AND (until IS NULL OR until > %(now)s)"
+)

@@ -1,0 +1,100 @@
+"""What all processes on one state must agree on: secrets, used nonces, failures and locks."""
+
+from __future__ import annotations
+
+import os
+
+from tidegate.store.postgres.database import LOCK, Database
+
+_SECRET_BYTES = 32
+_FAILURES = 1_000
+"""Locks of the failures of one key begin at this number, plus a hash of the key."""
+_COMMITS_S = 600.0
+"""How long the mark of a transaction is kept: far longer than anyone looks for it."""
+
+
+class PostgresSharedStore:
+    """`api.SharedStore` in PostgreSQL."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def secret(self, name: str) -> bytes:
+        with self._database.changing() as connection:
+            connection.ask(
+                "INSERT INTO tidegate.shared_secrets (name, value) VALUES (%s, %s)"
+                " ON CONFLICT DO NOTHING",
+                (name, os.urandom(_SECRET_BYTES)),
+            )
+            row = connection.row(
+                "SELECT value FROM tidegate.shared_secrets WHERE name = %s", (name,)
+            )
+            return b"" if row is None else bytes(row[0])
+
+    def use_once(self, kind: str, value: str, expires_at: float, now: float) -> bool:
+        with self._database.changing() as connection:
+            return (
+                connection.change(
+                    "INSERT INTO tidegate.used_values AS had (kind, value, expires_at)"
+                    " VALUES (%(kind)s, %(value)s, %(until)s) ON CONFLICT (kind, value) DO UPDATE"
+                    " SET expires_at = excluded.expires_at WHERE had.expires_at <= %(now)s",
+                    {"kind": kind, "value": value, "until": expires_at, "now": now},
+                )
+                > 0
+            )
+
+    def add_failure(self, key: str, now: float, *, most: int, window_s: float) -> bool:
+        with self._database.changing(settles=False) as connection:
+            # One at a time for a key: two that do not see each other would count too few.
+            connection.ask(
+                "SELECT pg_advisory_xact_lock(%s, %s + (hashtext(%s) & 1048575))",
+                (LOCK, _FAILURES, key),
+            )
+            connection.ask("INSERT INTO tidegate.failures (key, at) VALUES (%s, %s)", (key, now))
+            count = connection.number(
+                "SELECT count(*) FROM tidegate.failures WHERE key = %s AND at > %s",
+                (key, now - window_s),
+            )
+            if count < most:
+                return False
+            connection.ask("DELETE FROM tidegate.failures WHERE key = %s", (key,))
+            return True
+
+    def lock(self, key: str, until: float) -> None:
+        with self._database.changing() as connection:
+            connection.ask(
+                "INSERT INTO tidegate.locks (key, until) VALUES (%s, %s)"
+                " ON CONFLICT (key) DO UPDATE SET until = excluded.until",
+                (key, until),
+            )
+
+    def locked_until(self, key: str, now: float) -> float | None:
+        with self._database.reading() as connection:
+            row = connection.row(
+                "SELECT until FROM tidegate.locks WHERE key = %s AND until > %s", (key, now)
+            )
+            return None if row is None else float(row[0])
+
+    def keep_unrecorded(self, event: bytes) -> None:
+        with self._database.changing() as connection:
+            connection.ask("INSERT INTO tidegate.unrecorded_events (event) VALUES (%s)", (event,))
+
+    def unrecorded(self) -> tuple[tuple[int, bytes], ...]:
+        with self._database.reading() as connection:
+            rows = connection.ask("SELECT id, event FROM tidegate.unrecorded_events ORDER BY id")
+            return tuple((row[0], bytes(row[1])) for row in rows)
+
+    def forget_unrecorded(self, id: int) -> None:
+        with self._database.changing() as connection:
+            connection.ask("DELETE FROM tidegate.unrecorded_events WHERE id = %s", (id,))
+
+    def forget(self, now: float, window_s: float) -> None:
+        with self._database.changing(settles=False) as connection:
+            connection.ask("DELETE FROM tidegate.used_values WHERE expires_at <= %s", (now,))
+            connection.ask("DELETE FROM tidegate.failures WHERE at <= %s", (now - window_s,))
+            connection.ask("DELETE FROM tidegate.locks WHERE until <= %s", (now,))
+            connection.ask(
+                "DELETE FROM tidegate.commits"
+                " WHERE at < extract(epoch FROM clock_timestamp())::float8 - %s",
+                (_COMMITS_S,),
+            )

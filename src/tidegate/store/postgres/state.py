@@ -1,0 +1,73 @@
+"""Every area of the state in one PostgreSQL database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidegate.store.disk_reserve import DiskReserve
+from tidegate.store.postgres.approvals import PostgresApprovalStore
+from tidegate.store.postgres.budgets import PostgresBudgetStore
+from tidegate.store.postgres.changes import PostgresChangeStore
+from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.history import PostgresHistoryStore
+from tidegate.store.postgres.operators import PostgresOperatorStore
+from tidegate.store.postgres.pairings import PostgresPairingStore
+from tidegate.store.postgres.questions import PostgresQuestionStore
+from tidegate.store.postgres.saved_queries import PostgresSavedQueryStore
+from tidegate.store.postgres.schema import prepare
+from tidegate.store.postgres.shared import PostgresSharedStore
+from tidegate.store.postgres.shipping import PostgresShippingStore
+from tidegate.store.postgres.sources import PostgresSourceStore
+from tidegate.store.postgres.staged_edits import PostgresStagedEditStore
+from tidegate.store.postgres.tasks import PostgresTaskStore
+from tidegate.store.postgres.tokens import PostgresTokenStore
+from tidegate.store.postgres.versions import PostgresVersions
+from tidegate.store.postgres.webhook import PostgresWebhookStore
+from tidegate.store.postgres.windows import PostgresWindowStore
+from tidegate.store.versions import Topic
+
+
+class PostgresState:
+    """An `api.State` in the database of a URL, whose tables are made if they are not there.
+    `directory` is that of this gate, with its record and keys."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        """Open and bring up to date. Raises: TidegateError STATE_FAILED."""
+        self.reserve = DiskReserve(directory / "reserve")
+        """For the record of this gate, which is on a disk of this machine."""
+        self._database = database = Database(url)
+        database.identity = prepare(url)
+        self.reserve.fill()
+        self._versions = PostgresVersions(database)
+        self.versions = self._versions.known
+        self.sources = PostgresSourceStore(database, self.versions)
+        self.tokens = PostgresTokenStore(database, self.versions)
+        self.budgets = PostgresBudgetStore(database, self.versions)
+        self.history = PostgresHistoryStore(database)
+        self.approvals = PostgresApprovalStore(database)
+        self.operators = PostgresOperatorStore(database)
+        self.changes = PostgresChangeStore(database)
+        self.webhook = PostgresWebhookStore(database)
+        self.tasks = PostgresTaskStore(database)
+        self.windows = PostgresWindowStore(database)
+        self.queries = PostgresSavedQueryStore(database)
+        self.staged_edits = PostgresStagedEditStore(database)
+        self.pairings = PostgresPairingStore(database)
+        self.questions = PostgresQuestionStore(database)
+        self.shipping = PostgresShippingStore(database)
+        self.shared = PostgresSharedStore(database)
+
+    def read_versions(self) -> Mapping[Topic, int]:
+        return self._versions.read()
+
+    def now(self) -> float:
+        return self._versions.now()
+
+    def try_writing(self) -> None:
+        self._database.try_writing()
+
+    def close(self) -> None:
+        self._versions.close()
+        self._database.close()
+        self.reserve.fill_again()

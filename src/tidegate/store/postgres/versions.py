@@ -1,0 +1,80 @@
+"""The counters of what has changed, the time of the database, and whether the state is still here:
+what each look at the state gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from time import monotonic
+from weakref import WeakSet
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.postgres.connection import moved
+from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.schema import NEWEST, newer
+from tidegate.store.versions import Topic, Versions
+
+_LOOK = (
+    "SELECT (SELECT json_object_agg(area, value) FROM tidegate.generations),"
+    " moved_to, version, oldest_reader, extract(epoch FROM clock_timestamp())::float8"
+    " FROM tidegate.about"
+)
+_LOOK_BOUND_S = 2.0
+_OPEN: WeakSet[PostgresVersions] = WeakSet()
+"""Those of this process. What it changes itself counts at once, through whichever it changes it."""
+
+
+class PostgresVersions:
+    """The counters in a database, and what this process knows of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.known = Versions(self.read)
+        self._ahead_s: float | None = None
+        self._took_s = float("inf")
+        database.learn = self.learn
+        _OPEN.add(self)
+
+    def now(self) -> float:
+        """The time of the database in Unix seconds, which gates compare; their own clocks may
+        differ. Asks the database once, and knows it from then on by the looks at the state. Raises:
+        TidegateError STATE_FAILED."""
+        if self._ahead_s is None:
+            self.read()
+        return time.time() + (self._ahead_s or 0.0)
+
+    def read(self) -> Mapping[Topic, int]:
+        """The counters as they are now. Raises: TidegateError STATE_FAILED."""
+        began, began_wall = monotonic(), time.time()
+        with self._database.reading(_LOOK_BOUND_S) as connection:
+            row = connection.row(_LOOK)
+        took_s = monotonic() - began
+        if row is None:
+            raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
+        counters, moved_to, version, oldest, their_time = row
+        if moved_to:
+            raise moved(str(moved_to))
+        if oldest > NEWEST:
+            raise newer(version, oldest)
+        self._compare_clocks(their_time - (began_wall + took_s / 2), took_s)
+        return counters
+
+    def learn(self, found: Mapping[Topic, int]) -> None:
+        """Tell all of this process who have the same state open what it has changed."""
+        for each in list(_OPEN):
+            if each._database.is_same(self._database):
+                each.known.learn(found)
+
+    def close(self) -> None:
+        """Read no more. Safe to call twice."""
+        self.known.close()
+
+    def _compare_clocks(self, ahead_s: float, took_s: float) -> None:
+        """Keep by how much the database's clock is ahead. An answer that was quick says it best,
+        and one that differs by more than it took says that a clock was set."""
+        known = self._ahead_s
+        if known is None or took_s <= self._took_s or abs(ahead_s - known) > took_s:
+            self._ahead_s, self._took_s = ahead_s, took_s
+        else:
+            self._took_s *= 1.05  # so that a later answer counts, too: clocks drift

@@ -1,0 +1,185 @@
+"""The state in PostgreSQL as a database of its own: its version, its bounds, and a COMMIT of which
+the answer is lost."""
+
+import asyncio
+import threading
+
+import psycopg
+import pytest
+
+import support.postgres_server as postgres_server
+from support.eventually import PATIENCE_S, wait_until
+from support.tcp_proxy import between
+from tidegate.errors import Code, TidegateError
+from tidegate.model.budgets import Budget
+from tidegate.store.postgres import database, schema, versions
+from tidegate.store.postgres.state import PostgresState
+
+CALLS = Budget("b1", "calls", "minute", 100)
+
+
+@pytest.fixture
+def url():
+    """A database without a state."""
+    server = postgres_server.shared()
+    return server.url(server.new_database())
+
+
+def refusal(act):
+    with pytest.raises(TidegateError) as caught:
+        act()
+    assert caught.value.code is Code.STATE_FAILED
+    return caught.value
+
+
+def ask(url, text):
+    with psycopg.connect(url, autocommit=True) as connection:
+        cursor = connection.execute(text)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_the_number_of_the_newest_script_is_known():
+    numbers = [int(path.name[:4]) for path in schema.scripts()]
+    assert numbers == list(range(1, schema.NEWEST + 1))
+    assert 1 <= schema.OLDEST_READER <= schema.NEWEST
+
+
+def test_gates_that_start_at_once_make_one_state(url, tmp_path):
+    made = []
+    threads = [
+        threading.Thread(target=lambda: made.append(PostgresState(url, tmp_path))) for _ in range(4)
+    ]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join(PATIENCE_S)
+    assert len(made) == 4 and ask(url, "SELECT count(*) FROM tidegate.about") == [(1,)]
+    for each in made:
+        each.close()
+
+
+def test_a_state_that_this_program_cannot_read_is_refused_with_both_numbers(url, tmp_path):
+    state = PostgresState(url, tmp_path)
+    state.versions.follow()
+    ask(url, "UPDATE tidegate.about SET version = 9, oldest_reader = 8")
+    said = refusal(lambda: PostgresState(url, tmp_path)).message
+    assert "8" in said and f"knows {schema.NEWEST}" in said
+    assert refusal(state.read_versions).message == said  # and so is the gate that runs
+    ask(url, "UPDATE tidegate.about SET oldest_reader = 1")
+    PostgresState(url, tmp_path).close()  # of the next version, which this one can still read
+    state.close()
+
+
+def test_a_role_that_may_not_make_the_tables_is_told_what_to_grant(tmp_path):
+    server = postgres_server.shared()
+    name = server.new_database()
+    server.ask("DROP ROLE IF EXISTS keeper; CREATE ROLE keeper LOGIN")
+    said = refusal(lambda: PostgresState(server.url(name, "keeper"), tmp_path))
+    assert "GRANT CREATE ON DATABASE" in (said.hint or "")
+    server.ask(f"GRANT CREATE ON DATABASE {name} TO keeper")
+    PostgresState(server.url(name, "keeper"), tmp_path).close()
+
+
+def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_the_bound(url, tmp_path):
+    state = PostgresState(url, tmp_path)
+    with psycopg.connect(url) as holder:
+        holder.execute("LOCK TABLE tidegate.operators IN ACCESS EXCLUSIVE MODE")
+        with state._database.reading(0.3) as connection, pytest.raises(psycopg.OperationalError):
+            connection.ask("SELECT count(*) FROM tidegate.operators")
+    assert state.operators.list() == ()  # on another connection
+    state.close()
+
+
+def test_a_gate_whose_link_is_dead_sees_its_state_no_more_and_again_when_it_is_back(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(versions, "_LOOK_BOUND_S", 0.3)
+    server = postgres_server.shared()
+    name = server.new_database()
+    password = postgres_server.PASSWORD.replace(" ", "%20")
+
+    async def use_state():
+        async with between("127.0.0.1", server.port) as proxy:
+            url = f"postgresql://postgres:{password}@127.0.0.1:{proxy.port}/{name}"
+            state = await asyncio.to_thread(PostgresState, url, tmp_path)
+            await asyncio.to_thread(state.budgets.add, CALLS)
+            proxy.stall()
+            error = await asyncio.to_thread(refusal, state.read_versions)
+            assert error.retry_after_s
+            proxy.flow()
+            assert await asyncio.to_thread(state.budgets.list) == (CALLS,)
+            proxy.cut()
+            await asyncio.to_thread(wait_until, lambda: lists(state) == (CALLS,), "an answer")
+            await asyncio.to_thread(state.close)
+
+    asyncio.run(use_state())
+
+
+def lists(state):
+    """The budgets; None as long as the state says to retry."""
+    try:
+        return state.budgets.list()
+    except TidegateError as error:
+        assert error.retry_after_s
+        return None
+
+
+class _Lost(psycopg.OperationalError):
+    pass
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_a_commit_without_an_answer_is_settled_by_what_is_there(
+    url, tmp_path, monkeypatch, reached
+):
+    state = PostgresState(url, tmp_path)
+    ask_it = database.StateConnection.ask
+
+    def lose_the_answer(connection, sql, values=None):
+        if not sql.endswith("COMMIT"):
+            return ask_it(connection, sql, values)
+        if reached:
+            ask_it(connection, sql, values)
+        connection.close()
+        raise _Lost("the connection was closed")
+
+    monkeypatch.setattr(database.StateConnection, "ask", lose_the_answer)
+    if reached:
+        assert state.budgets.add(CALLS)
+    else:
+        error = refusal(lambda: state.budgets.add(CALLS))
+        assert error.details == {"outcome": "unknown"} and "not known" in error.message
+    monkeypatch.undo()
+    assert state.budgets.list() == ((CALLS,) if reached else ())
+    state.close()
+
+
+def test_the_time_is_that_of_the_database_whatever_this_clock_says(url, tmp_path, monkeypatch):
+    import time
+
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 60.0)
+    state = PostgresState(url, tmp_path)
+    assert abs(state.now() - real()) < 5.0
+    monkeypatch.setattr(time, "time", lambda: real() - 60.0)
+    state.read_versions()
+    assert abs(state.now() - real()) < 5.0
+    state.close()
+
+
+def test_a_gate_that_was_stopped_in_a_transaction_keeps_no_lock_for_ever(
+    url, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(
+        database, "_BEGIN", database._BEGIN.replace(
+            "idle_in_transaction_session_timeout = 5000",
+            "idle_in_transaction_session_timeout = 100",
+        ),
+    )  # fmt: skip
+    stopped, other = PostgresState(url, tmp_path), PostgresState(url, tmp_path)
+    with pytest.raises(TidegateError), stopped._database.changing("rights") as connection:
+        assert other.budgets.add(CALLS)  # waits until the server has ended the other transaction
+        connection.ask("SELECT 1")
+    wait_until(lambda: other.budgets.list() == (CALLS,), "the budget to be there")
+    stopped.close()
+    other.close()
