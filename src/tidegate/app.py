@@ -34,6 +34,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory, state_url
 from tidegate.edges.listening import Sockets
 from tidegate.engines.api import Engine
+from tidegate.engines.common.state_databases import look_for_states
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.call_figures import CallFigures
@@ -120,7 +121,10 @@ class App:
         self.directory = directory
         use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
-        self.state = open_state(state_url(config.state_url), directory)
+        database = state_url(config.state_url)
+        self.state = open_state(database, directory)
+        if database is not None:
+            look_for_states()
         clock = self.state.now
         clocks = Clocks(wall=clock)
         self.history = History(self.state.history, clock)
@@ -419,6 +423,8 @@ class App:
                     problems[f"source {source.name}"] = problem
         for name, error in self.connections.unopened().items():
             problems[f"source {name}"] = error
+        for concern in self.state.concerns():
+            problems["state"] = concern
         for path, error in self.token_files.problems.items():
             problems[f"token file {path}"] = error
         health = self.webhook.health

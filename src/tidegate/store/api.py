@@ -328,6 +328,10 @@ class State(Protocol):
         """Space on a disk of this machine for when it is full."""
         ...
 
+    def concerns(self) -> Sequence[str]:
+        """What may lose changes that were kept, such as standbys that come after; from memory."""
+        ...
+
     def now(self) -> float:
         """The time in Unix seconds that processes on this state compare: that of its database,
         where machines share it. From memory, once it was asked."""

@@ -94,12 +94,32 @@ def move_to_sqlite(url: str, directory: Path) -> int:
             tables = ", ".join(f"tidegate.{name}" for name in TABLES)
             old.ask("BEGIN")
             old.ask(f"LOCK TABLE {tables}, tidegate.generations IN SHARE MODE")
-            with closing(connect(draft)) as new, transaction(new):
-                copied = _fill_sqlite(old, new)
+            with closing(connect(draft)) as new:
+                with transaction(new):
+                    copied = _fill_sqlite(old, new)
+                new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             _leave(old, place)
             old.ask("COMMIT")
             _put_in_place(draft, path)
             return copied
+    except psycopg.Error as error:
+        raise failed(error) from error
+
+
+def copy_to_sqlite(url: str, path: Path) -> None:
+    """Write the state in the database of a URL, as it is at one moment, into a new file, while
+    others go on. Raises: TidegateError STATE_FAILED."""
+    try:
+        schema.prepare(url)
+        with connect_once(url, _MOST_S) as old, failures():
+            prepare(path)
+            old.ask("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with closing(connect(path)) as new:
+                with transaction(new):
+                    _fill_sqlite(old, new)
+                new.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                new.execute("PRAGMA journal_mode = DELETE")
+            old.ask("COMMIT")
     except psycopg.Error as error:
         raise failed(error) from error
 
@@ -226,8 +246,9 @@ def _has_moved(path: Path) -> bool:
 
 
 def _put_in_place(draft: Path, path: Path) -> None:
-    for end in ("-wal", "-shm"):
-        path.with_name(f"{path.name}{end}").unlink(missing_ok=True)
+    for each in (draft, path):
+        for end in ("-wal", "-shm"):
+            each.with_name(f"{each.name}{end}").unlink(missing_ok=True)
     draft.replace(path)
 
 

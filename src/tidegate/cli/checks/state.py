@@ -89,6 +89,18 @@ def check_database(directory: Path) -> Iterator[Finding]:
     yield ok("database", "it is whole, and not locked")
 
 
+def check_shared_database(url: str) -> Iterator[Finding]:
+    """The PostgreSQL database of the state: whether it answers, and keeps what it is told."""
+    from tidegate.store.moving import name_of  # needs an extra
+    from tidegate.store.postgres.health import look_at
+
+    health = look_at(url)
+    for concern in health.concerns:
+        yield note("database", concern, "Set synchronous_standby_names in its settings")
+    tables = f"tables of version {health.tables}" if health.tables else "no tables yet"
+    yield ok("database", f"{name_of(url)}, server {health.server}, {tables}")
+
+
 def check_unrecorded(app: App) -> Iterator[Finding]:
     """Events that the audit log could not take when they happened."""
     kept = app.state.shared.unrecorded()

@@ -32,13 +32,14 @@ from tidegate.cli.checks.state import (
     check_passwords,
     check_record,
     check_server,
+    check_shared_database,
     check_unrecorded,
     check_webhook,
 )
 from tidegate.cli.checks.unused_settings import unused_tags
 from tidegate.cli.entry_extras import check_entries
 from tidegate.config.model import Config
-from tidegate.config.state import state_directory, state_path
+from tidegate.config.state import state_directory, state_path, state_url
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
 from tidegate.secret_readers import use_settings
@@ -68,7 +69,7 @@ async def _check(arguments: argparse.Namespace, report: Report) -> None:
     if directory is not None:
         agents = config.agent_accounts
         report.add(_safe("state", partial(check_directory, directory, agents)))
-        report.add(_safe("database", partial(check_database, directory)))
+        report.add(_safe("database", partial(_check_database, config, directory)))
         report.add(await _awaited("server", check_server(directory)))
     # After the server's check: a client's bridge starts one.
     clients = asyncio.create_task(_awaited("clients", check_clients(place, arguments.timeout)))
@@ -102,6 +103,11 @@ def _broken(check: str, error: Exception) -> Finding:
         return failed(check, error)
     text = f"it could not be checked: {type(error).__name__}: {error}"
     return fault(check, text, "Report this, with the output of `tidegate version`")
+
+
+def _check_database(config: Config, directory: Path) -> Iterable[Finding]:
+    database = state_url(config.state_url)
+    return check_database(directory) if database is None else check_shared_database(database)
 
 
 def _directory(config: Config, report: Report) -> Path | None:

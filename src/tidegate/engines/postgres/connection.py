@@ -17,6 +17,7 @@ from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
 from tidegate.engines.api import SchemaChangedError
+from tidegate.engines.common import state_databases
 from tidegate.engines.common.errors import lost
 from tidegate.engines.common.server_session import ServerSession
 from tidegate.engines.postgres.command_protocol import (
@@ -263,6 +264,17 @@ class PostgresSession(ServerSession[CommandProtocol]):
             tuple(zip(ARRIVING, [str(value) for value in arrived], strict=True)),
             milliseconds_of(str(limit)),
         )
+        if state_databases.are_looked_for():
+            await self._refuse_state()
+
+    async def _refuse_state(self) -> None:
+        """Raises: TidegateError POLICY_DENIED if the database holds the state of a gate."""
+        try:
+            ((found,),) = await self.query_internal(state_databases.FIND)
+        except TidegateError:
+            return  # it has no such catalog, so it is no PostgreSQL and holds no state
+        if found in (True, "t"):
+            raise state_databases.refused()
 
     async def identity(self) -> str:
         """What tells this database from every other, also over another address or of a standby;

@@ -48,9 +48,18 @@ class Description(msgspec.Struct, frozen=True):
     head: Checkpoint | None
 
 
-def write_backup(directory: Path, file: BinaryIO, passphrase: str) -> Description:
-    """Write a backup of the state directory. Raises: OSError, TidegateError."""
+def write_backup(
+    directory: Path, file: BinaryIO, passphrase: str, url: str | None = None
+) -> Description:
+    """Write a backup of the state directory, and of the state in the database of a URL if it is
+    there. Raises: OSError, TidegateError."""
     writer = EncryptingWriter(file, passphrase)
+    if url is None and not (directory / STATE).is_file():
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"There is no state in `{directory}`.",
+            hint="Name the directory with --state.",
+        )
     described = _describe(directory)
     with (
         tempfile.TemporaryDirectory(prefix=".backup-", dir=directory) as made,
@@ -58,7 +67,12 @@ def write_backup(directory: Path, file: BinaryIO, passphrase: str) -> Descriptio
     ):
         _add(archive, DESCRIPTION, msgspec.json.encode(described))
         copy = Path(made) / STATE
-        copy_state(directory / STATE, copy)
+        if url is None:
+            copy_state(directory / STATE, copy)
+        else:
+            from tidegate.store.moving import copy_to_sqlite  # needs an extra
+
+            copy_to_sqlite(url, copy)
         archive.add(copy, STATE, recursive=False, filter=_without_owner)
         for path in _key_files(directory):
             name = path.relative_to(directory).as_posix()
@@ -110,12 +124,6 @@ def _keep(path: Path, content: Any, name: str) -> None:
 
 
 def _describe(directory: Path) -> Description:
-    if not (directory / STATE).is_file():
-        raise TidegateError(
-            Code.STATE_FAILED,
-            f"There is no state in `{directory}`.",
-            hint="Name the directory with --state.",
-        )
     made_at = time.time()
     positions: dict[str, int] = {}
     unended: list[str] = []

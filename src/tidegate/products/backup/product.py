@@ -10,6 +10,7 @@ PRODUCT = Product(
             "after",
             {
                 "state backup": "state backup gate.backup --passphrase-file backup.key",
+                "state copy": "state copy 'postgresql://gate:${ENV:STATE_PASSWORD}@db/tidegate'",
                 "state restore": "state restore gate.backup --state new --record old/audit",
             },
         )

@@ -95,6 +95,7 @@ KINDS: Mapping[str, EventKind] = {
     "audit.key_replaced": EventKind(ENTITY, _CHANGE, MEDIUM),
     "audit.retired": EventKind(ENTITY, _REMOVE),
     "state.backed_up": EventKind(ENTITY, 2),
+    "state.copied": EventKind(ENTITY, _CHANGE, MEDIUM),
     "state.restored": EventKind(ENTITY, _CHANGE, MEDIUM),
     "server.started": EventKind(LIFECYCLE, _START),
     "server.stopped": EventKind(LIFECYCLE, _STOP),

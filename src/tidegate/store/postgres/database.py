@@ -85,13 +85,15 @@ class Database:
     ) -> Generator[StateConnection, None, None]:
         """A transaction: all of it or nothing. One at a time in each of its areas. What `settles`
         leaves a mark by which it is found where no answer comes to the COMMIT, and may change
-        counters of `store/versions.py`.
+        counters of `store/versions.py`. What does not may lose its last moments in a crash.
 
         Raises: TidegateError STATE_FAILED, whose details say `outcome` `unknown` if it may have
         been kept.
         """
         deadline = monotonic() + bound_s
-        begin = _BEGIN
+        # Whatever the server's default: what settles is on its disk, and on that of the standby
+        # where there is a synchronous one.
+        begin = f"{_BEGIN};SET LOCAL synchronous_commit = {'on' if settles else 'off'}"
         for number in sorted(_AREAS[area] for area in areas):
             begin += f";SELECT pg_advisory_xact_lock({LOCK}, {number})"
         with self._failures():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidegate.store.disk_reserve import DiskReserve
@@ -60,6 +60,9 @@ class PostgresState:
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
+
+    def concerns(self) -> Sequence[str]:
+        return self._versions.concerns
 
     def now(self) -> float:
         return self._versions.now()

@@ -12,6 +12,7 @@ from weakref import WeakSet
 from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import moved
 from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.health import concerns_of
 from tidegate.store.postgres.schema import NEWEST, newer
 from tidegate.store.versions import Topic, Versions
 
@@ -21,6 +22,7 @@ _LOOK = (
     " FROM tidegate.about"
 )
 _LOOK_BOUND_S = 2.0
+_CONCERN_S = 10.0
 _OPEN: WeakSet[PostgresVersions] = WeakSet()
 """Those of this process. What it changes itself counts at once, through whichever it changes it."""
 
@@ -33,6 +35,9 @@ class PostgresVersions:
         self.known = Versions(self.read)
         self._ahead_s: float | None = None
         self._took_s = float("inf")
+        self.concerns: tuple[str, ...] = ()
+        """What may lose changes that were kept, as of the last look at the standbys."""
+        self._concerned_at = float("-inf")
         database.learn = self.learn
         _OPEN.add(self)
 
@@ -49,6 +54,8 @@ class PostgresVersions:
         began, began_wall = monotonic(), time.time()
         with self._database.reading(_LOOK_BOUND_S) as connection:
             row = connection.row(_LOOK)
+            if began - self._concerned_at > _CONCERN_S:
+                self._concerned_at, self.concerns = began, concerns_of(connection)
         took_s = monotonic() - began
         if row is None:
             raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidegate.store.disk_reserve import DiskReserve
@@ -69,6 +69,9 @@ class SqliteState:
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
+
+    def concerns(self) -> Sequence[str]:
+        return ()
 
     def now(self) -> float:
         return time.time()

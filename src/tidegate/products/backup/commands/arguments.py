@@ -6,7 +6,7 @@ from tidegate.cli.arguments.options import Commands, filled, home_options
 
 
 def add_state(commands: Commands) -> None:
-    state = commands.add_parser("state", help="back up the state directory, and restore it")
+    state = commands.add_parser("state", help="back up the state, restore it, and move it")
     actions = state.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     backup = actions.add_parser(
         "backup",
@@ -35,6 +35,22 @@ def add_state(commands: Commands) -> None:
         action="store_true",
         help="restore rights that were taken away after the backup, without asking",
     )
+    copy = actions.add_parser(
+        "copy",
+        help="move the state into PostgreSQL, or back into a directory, also while servers run",
+        description="Copy the state to a place that has none. Then the former state refuses every "
+        "process, which names the new one. Calls that only read go on meanwhile. Keys, passwords "
+        "and the record stay in the state directory.",
+    )
+    copy.add_argument(
+        "target",
+        metavar="TARGET",
+        type=filled,
+        help="postgresql://USER:${ENV:NAME}@HOST/DATABASE or a reference to such a URL; or, where "
+        "the state is in PostgreSQL, a directory",
+    )
+    copy.set_defaults(module="tidegate.products.backup.commands.state")
+    home_options(copy)
     for action in (backup, restore):
         action.add_argument(
             "--passphrase-file",

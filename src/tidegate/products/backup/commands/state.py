@@ -1,4 +1,4 @@
-"""`tidegate state backup | restore`."""
+"""`tidegate state backup | restore | copy`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.cli.consent import read_passphrase
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_secret, print_status
-from tidegate.config.state import state_directory, state_path
+from tidegate.config.state import is_database, state_directory, state_path, state_url
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 from tidegate.products.backup.contents import STATE, Description, read_backup, write_backup
@@ -29,7 +29,7 @@ _WORD = "restore"
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what `arguments.action` says."""
-    action = {"backup": _backup, "restore": _restore}[arguments.action]
+    action = {"backup": _backup, "restore": _restore, "copy": _copy}[arguments.action]
     action(arguments)
     return 0
 
@@ -49,7 +49,7 @@ def _backup(arguments: argparse.Namespace) -> None:
     with_app(App.open(config), note)
     try:
         with open(create_file(draft), "wb") as target:  # noqa: PTH123 - an open descriptor
-            described = write_backup(directory, target, passphrase)
+            described = write_backup(directory, target, passphrase, state_url(config.state_url))
             target.flush()
         draft.rename(file)
     except OSError as error:
@@ -102,6 +102,36 @@ def _restore(arguments: argparse.Namespace) -> None:
     for each in taken:
         print_status(f"taken away again: {each}")
     print_status(f"{place}: the state of {_moment(described)}; a new record begins")
+
+
+def _copy(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+    directory, url = state_directory(config.state), state_url(config.state_url)
+    target = arguments.target
+    if is_database(target) == (url is not None):
+        other = "a directory" if url is not None else "postgresql://..."
+        raise _invalid(
+            "The state is in a place of that kind already; nothing was copied.",
+            f"Name {other}, or the state that is copied with --state.",
+        )
+    from tidegate.store import moving  # needs an extra
+
+    there = state_url(target) if is_database(target) else None
+    place = moving.name_of(there) if there else str(expand(target).absolute())
+
+    async def note(app: App) -> None:
+        app.note("state.copied", {"to": place})
+
+    try:
+        with_app(App.open(config), note)
+    except TidegateError as error:
+        if error.code is not Code.STATE_FAILED:
+            raise  # else: a copy that is finished now has left its line before
+    if there is not None:
+        rows = moving.move_to_postgres(directory, there)
+    else:
+        rows = moving.move_to_sqlite(url or "", state_directory(target))
+    print_status(f"{place}: the state, {rows:,} rows; the former one refuses every process")
 
 
 def _events(
