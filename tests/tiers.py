@@ -70,7 +70,8 @@ WHOLE = {
         "cli/test_system_keyring.py", "cli/test_unread_output.py", "products/backup/cli",
         "products/cloud/cli",
         "products/datalog/cli", "products/duckdb/cli", "products/jdbc/cli", "products/otel/wire",
-        "wire/test_gate.py", "wire/test_statuses.py", "wire/test_webhook.py",
+        "wire/test_gate.py", "wire/test_statuses.py", "wire/test_two_gates.py",
+        "wire/test_webhook.py",
     ),
     "tutorials and guides that are typed from top to bottom, the package that is built": (
         "docs/test_howtos.py", "docs/test_package.py", "docs/test_tutorials.py", "channels",

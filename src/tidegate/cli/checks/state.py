@@ -92,9 +92,9 @@ def check_database(directory: Path) -> Iterator[Finding]:
 def check_shared_database(url: str) -> Iterator[Finding]:
     """The PostgreSQL database of the state: whether it answers, and keeps what it is told."""
     from tidegate.store.moving import name_of  # needs an extra
-    from tidegate.store.postgres.health import look_at
+    from tidegate.store.postgres.health import read_health
 
-    health = look_at(url)
+    health = read_health(url)
     for concern in health.concerns:
         yield note("database", concern, "Set synchronous_standby_names in its settings")
     tables = f"tables of version {health.tables}" if health.tables else "no tables yet"

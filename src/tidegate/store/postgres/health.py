@@ -27,7 +27,7 @@ class Health(NamedTuple):
     concerns: tuple[str, ...]
 
 
-def look_at(url: str) -> Health:
+def read_health(url: str) -> Health:
     """See how the database of a URL is; nothing is made. Raises: TidegateError STATE_FAILED."""
     try:
         with connect_once(url) as connection:

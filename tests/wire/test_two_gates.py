@@ -1,0 +1,131 @@
+"""Two servers, each with a directory of its own, on one state in PostgreSQL."""
+
+import json
+import sqlite3
+import sys
+from contextlib import ExitStack, closing
+
+import pytest
+
+import support.postgres_server as postgres_server
+from support.command_line import tidegate
+from support.eventually import wait_until
+from support.free_ports import claim_port
+from wire.served import Served
+from wire.wires import MODERN, HttpPeer
+
+URL = "${ENV:PGTEST_STATE}"
+
+
+class Gate:
+    """One server, and the commands on its directory."""
+
+    def __init__(self, directory, database):
+        directory.mkdir()
+        self.directory, self.port = directory, claim_port()
+        self.settings = directory / "gate.toml"
+        self.settings.write_text(
+            f'state = "{directory / "state"}"\nstate_url = "{URL}"\n'
+            f'http = "127.0.0.1:{self.port}"\nconsole.enabled = false\n'
+            f'[[sources]]\nname = "towns"\nurl = "sqlite:///{database}"\naccess = "write"\n'
+            'approval_for = "writes"\n'
+        )
+
+    def run(self, *words):
+        return tidegate(*words, "--config", str(self.settings))
+
+    def start(self):
+        command = [sys.executable, "-m", "tidegate", "serve", "--config", str(self.settings)]
+        return Served(command, self.port)
+
+    def client(self, token):
+        peer = HttpPeer(self.port, MODERN)
+        peer.token = token
+        return peer
+
+    def ask(self, token, sql="SELECT name FROM towns"):
+        """The status of a call, and what it says."""
+        message = {
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {
+                "name": "query", "arguments": {"sql": sql, "source": "towns"},
+                "_meta": {
+                    "io.modelcontextprotocol/protocolVersion": MODERN,
+                    "io.modelcontextprotocol/clientCapabilities": {},
+                },
+            },
+        }  # fmt: skip
+        response = self.client(token).post(message)
+        try:
+            return response.status, response.read().decode()
+        finally:
+            response.close()
+
+
+@pytest.fixture
+def gates(tmp_path, monkeypatch):
+    server = postgres_server.shared()
+    database = server.new_database()
+    monkeypatch.setenv("PGTEST_STATE", server.url(database))
+    towns = tmp_path / "towns.db"
+    with closing(sqlite3.connect(towns)) as connection, connection:
+        connection.execute("CREATE TABLE towns (name TEXT)")
+        connection.execute("INSERT INTO towns VALUES ('Lemberg')")
+    made = [Gate(tmp_path / name, towns) for name in ("a", "b")]
+    with ExitStack() as stack:
+        for each in made:
+            stack.enter_context(closing(each.start()))
+        yield (*made, server, database)
+
+
+def token_of(gate, name, *words):
+    made = gate.run("token", "create", name, *words)
+    assert made.status == 0, made.err
+    return made.out.strip()
+
+
+def test_rights_questions_and_lockouts_are_those_of_both_gates(gates):
+    a, b, server, database = gates
+    agent = token_of(a, "agent", "--scope", "readWrite")
+    for gate in (a, b):
+        status, said = gate.ask(agent)
+        assert status == 200 and "Lemberg" in said
+
+    # A question that was asked at one gate is answered for both, and the grant is used once.
+    change = "INSERT INTO towns VALUES ('Lviv')"
+    assert "approval" in a.ask(agent, change)[1]
+    (question,) = b.run("approvals", "list", "--json").json["approvals"]
+    assert b.run("approvals", "allow", question["id"]).status == 0
+    said = [gate.ask(agent, change)[1] for gate in (b, a)]
+    assert "approval.needed" not in said[0] and "approval.needed" in said[1]
+    assert "Lviv" in a.ask(agent)[1]
+
+    # Revoked at one gate, it ends at the other.
+    assert a.run("token", "revoke", "agent").status == 0
+    wait_until(lambda: b.ask(agent)[0] == 401, "the other gate refuses the token")
+
+    # The database of the state is no source of any gate.
+    url = server.url(database)
+    added = b.run("source", "add", "inner", url)
+    assert added.status != 0 and "state of a gate" in added.err
+    assert "PostgreSQL" in b.run("doctor", "--json").out
+
+    # Wrong tokens count together.
+    for number in range(4):
+        assert (a, b)[number % 2].ask("tg_" + "x" * 43)[0] == 401
+    wait_until(lambda: a.ask("tg_" + "y" * 43)[0] == 429, "the address is locked")
+    assert b.ask("tg_" + "z" * 43)[0] == 429
+
+    # Each gate has its own record, which verifies.
+    for gate in (a, b):
+        verified = gate.run("audit", "verify", "--json")
+        assert verified.status == 0, verified.err
+    assert {json.loads(line)["name"] for line in lines(a) if "token." in line} >= {"token.revoked"}
+
+
+def lines(gate):
+    return [
+        line
+        for path in sorted((gate.directory / "state" / "audit").glob("*.jsonl"))
+        for line in path.read_text().splitlines()
+    ]
