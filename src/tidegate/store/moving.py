@@ -1,7 +1,7 @@
 """Moves a state from a SQLite file into a PostgreSQL database, or back.
 
-Whoever only reads goes on meanwhile; who writes waits, and is told to retry where it takes longer
-than a call waits. At every moment at most one of the two states can be used: the copy first says
+What only reads goes on meanwhile; what writes waits, and is refused with a retry where it takes
+longer than a call waits. At every moment at most one of the two states can be used: the copy first says
 that it is not whole, then the old state says where it has gone, then the copy is whole. A move that
 was ended in between is finished by the same command.
 """
@@ -211,7 +211,7 @@ def _fill_postgres(old: apsw.Connection, target: StateConnection) -> int:
 
 
 def _go_on_counting(target: StateConnection, table: str) -> None:
-    """Have the numbers that the table gives begin behind those that it holds."""
+    """Have the numbers that the table gives begin after those that it holds."""
     row = target.row(
         "SELECT column_name::text FROM information_schema.columns WHERE table_schema = 'tidegate'"
         " AND table_name = %s AND is_identity = 'YES'",

@@ -90,7 +90,7 @@ def check_database(directory: Path) -> Iterator[Finding]:
 
 
 def check_shared_database(url: str) -> Iterator[Finding]:
-    """The PostgreSQL database of the state: whether it answers, and keeps what it is told."""
+    """The PostgreSQL database of the state: whether it answers, and keeps what is written."""
     from tidegate.store.moving import name_of  # needs an extra
     from tidegate.store.postgres.health import read_health
 

@@ -1,6 +1,6 @@
 """Requests for approval and their answers, in PostgreSQL.
 
-Whoever uses up a grant does it by one conditional write. A question is added under the lock of the
+A grant is used up by one conditional write. A question is added under the lock of the
 area: so the bounds hold, and numbers are in order of commit.
 """
 

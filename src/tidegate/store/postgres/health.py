@@ -1,4 +1,4 @@
-"""What people are told of the state's database."""
+"""How the state's database is, for people."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The counters of what has changed, the time of the database, and whether the state is still here:
-what each look at the state gives.
+what each reading of the state gives.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class PostgresVersions:
         self._ahead_s: float | None = None
         self._took_s = float("inf")
         self.concerns: tuple[str, ...] = ()
-        """What may lose changes that were kept, as of the last look at the standbys."""
+        """What may lose changes that were kept, as of the last check of the standbys."""
         self._concerned_at = float("-inf")
         database.learn = self.learn
         _OPEN.add(self)
 
     def now(self) -> float:
         """The time of the database in Unix seconds, which gates compare; their own clocks may
-        differ. Asks the database once, and knows it from then on by the looks at the state. Raises:
+        differ. Asks the database once, and knows it from then on by each reading of the state. Raises:
         TidegateError STATE_FAILED."""
         if self._ahead_s is None:
             self.read()
