@@ -1,9 +1,9 @@
 """Moves a state from a SQLite file into a PostgreSQL database, or back.
 
 What only reads goes on meanwhile; what writes waits, and is refused with a retry where it takes
-longer than a call waits. At every moment at most one of the two states can be used: the copy first says
-that it is not whole, then the old state says where it has gone, then the copy is whole. A move that
-was ended in between is finished by the same command.
+longer than a call waits. At every moment at most one of the two states can be used: the copy first
+says that it is not whole, then the old state says where it has gone, then the copy is whole. A move
+that was ended in between is finished by the same command.
 """
 
 # pyright: reportUnknownMemberType=false

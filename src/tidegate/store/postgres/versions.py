@@ -43,7 +43,7 @@ class PostgresVersions:
 
     def now(self) -> float:
         """The time of the database in Unix seconds, which gates compare; their own clocks may
-        differ. Asks the database once, and knows it from then on by each reading of the state. Raises:
+        differ. Asks the database once, and knows it from then on by each reading. Raises:
         TidegateError STATE_FAILED."""
         if self._ahead_s is None:
             self.read()
