@@ -1,4 +1,8 @@
-"""Edits of rows that are staged in tabs, in PostgreSQL."""
+"""Edits of rows that are staged in tabs, in PostgreSQL.
+
+Each write names the version that it replaces, in the statement that replaces it: of two pages that
+write at once one is refused.
+"""
 
 from __future__ import annotations
 
