@@ -11,10 +11,19 @@ import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
 from support.tcp_proxy import between
 from tidegate.errors import Code, TidegateError
+from tidegate.model.actors import Scope
 from tidegate.model.budgets import Budget
 from tidegate.store.postgres import database, schema, versions
 from tidegate.store.postgres.state import PostgresState
+from tidegate.store.records import (
+    ApprovalBounds,
+    OperatorEntry,
+    PendingApproval,
+    Subject,
+    TokenEntry,
+)
 
+SUBJECT = Subject("a", "", "core", "query", "shop", "s1", "DELETE", "write", "r", "")
 CALLS = Budget("b1", "calls", "minute", 100)
 
 
@@ -165,6 +174,46 @@ def test_the_time_is_that_of_the_database_whatever_this_clock_says(url, tmp_path
     state.read_versions()
     assert abs(state.now() - real()) < 5.0
     state.close()
+
+
+def test_on_a_server_that_was_promoted_what_was_not_used_ends_and_revocations_stay(url, tmp_path):
+    state, other = PostgresState(url, tmp_path), PostgresState(url, tmp_path)
+    now = state.now()
+    for id in ("t1", "t2"):
+        entry = TokenEntry(id, id, "tg_", Scope.READ_ONLY, None, created_at=1.0)
+        state.tokens.add(entry, id.encode())
+    bounds = ApprovalBounds(0.0, 0.0, 99, 99)
+    for id in ("given", "asked"):
+        state.approvals.admit(PendingApproval(id, id, "pending", "tok", SUBJECT, 1.0), bounds)
+    state.approvals.resolve("given", "allowed", "ada", "", 2.0)
+    state.operators.add(OperatorEntry("o1", "ada", b"s", b"h", (), 1.0))
+    state.operators.add_link(b"l", "o1", now + 600.0, now)
+    state.tokens.revoke("t1", 5.0)
+    other.read_versions()
+    # As a standby that was promoted, and did not know of the revocation yet.
+    ask(url, "ALTER TABLE tidegate.tokens DISABLE TRIGGER USER")
+    ask(url, "UPDATE tidegate.tokens SET revoked_at = NULL")
+    ask(url, "UPDATE tidegate.about SET timeline = timeline - 1")
+    last = state._versions.epochs._last
+    state._versions.epochs._last = last._replace(timeline=last.timeline - 1)
+    state.read_versions()
+    other.read_versions()
+    assert [each.revoked_at for each in other.tokens.list()] == [5.0, None]
+    assert {each.id: each.state for each in other.approvals.list()} == {
+        "given": "expired", "asked": "pending",
+    }  # fmt: skip
+    assert state.operators.use_link(b"l", now) is None
+    assert not state.shared.use_once("request state of core", "old", now + 590.0, now)
+    assert state.shared.use_once("request state of core", "new", now + 700.0, now)
+    ((before,),) = ask(url, "SELECT epoch_at FROM tidegate.about")
+    other.read_versions()
+    assert ask(url, "SELECT epoch_at FROM tidegate.about") == [(before,)]  # it began once
+
+    # As the former primary, which comes back.
+    state._versions.epochs._last = last._replace(timeline=last.timeline + 1)
+    assert "was replaced" in refusal(state.read_versions).message
+    state.close()
+    other.close()
 
 
 def test_a_gate_that_was_stopped_in_a_transaction_keeps_no_lock_for_ever(

@@ -113,12 +113,7 @@ def is_lost(error: Exception, connection: StateConnection | None) -> bool:
 def failed(error: Exception) -> TidegateError:
     """The coded error of what PostgreSQL says, or did not say."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
-        return TidegateError(
-            Code.STATE_FAILED,
-            "The state's database can be read only: it is a standby.",
-            hint="Name all servers of it in the URL, with target_session_attrs=read-write.",
-            retry_after_s=1.0,
-        )
+        return standby()
     if isinstance(error, errors.DiskFull):
         return TidegateError(
             Code.STATE_FAILED,
@@ -136,6 +131,16 @@ def failed(error: Exception) -> TidegateError:
         Code.STATE_FAILED,
         f"Reading or writing the state failed: {_first_line(error)}.",
         hint="See the log of its database.",
+    )
+
+
+def standby() -> TidegateError:
+    """The refusal of a server that is a standby."""
+    return TidegateError(
+        Code.STATE_FAILED,
+        "The state's database can be read only: it is a standby.",
+        hint="Name all servers of it in the URL, with target_session_attrs=read-write.",
+        retry_after_s=1.0,
     )
 
 

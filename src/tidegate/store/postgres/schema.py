@@ -22,6 +22,10 @@ NEWEST = 1
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""
 OLDEST_SERVER = 140_000
+SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
+TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int"
+"""On which server, and in which of its lives, this is: a promotion begins another one. The control
+file still names the former for a while."""
 UNFINISHED = "its other end: it is not whole; run the same `tidegate state copy` again"
 """Where a state has moved that is being copied here."""
 _MIGRATION_S = 120.0
@@ -97,8 +101,9 @@ def _migrate(connection: StateConnection, moved_to: str) -> None:
             connection.ask(script.read_text(encoding="utf-8"))
         if done < NEWEST:
             connection.ask(
-                "INSERT INTO tidegate.about (version, oldest_reader, state_id, moved_to)"
-                " VALUES (%s, %s, %s, %s) ON CONFLICT (one) DO UPDATE"
+                "INSERT INTO tidegate.about"
+                " (version, oldest_reader, state_id, moved_to, system_id, timeline)"
+                f" SELECT %s, %s, %s, %s, {SYSTEM}, {TIMELINE} ON CONFLICT (one) DO UPDATE"
                 " SET version = excluded.version, oldest_reader = excluded.oldest_reader",
                 (NEWEST, OLDEST_READER, os.urandom(16).hex(), moved_to),
             )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 
 from tidegate.store.postgres.database import LOCK, Database
+from tidegate.store.postgres.epochs import NONCE_LIFE_S
 
 _SECRET_BYTES = 32
+SEALED = "request state"
+"""What the kinds of nonces of sealed requests begin with."""
 _FAILURES = 1_000
 """Locks of the failures of one key begin at this number, plus a hash of the key."""
 _COMMITS_S = 600.0
@@ -36,9 +39,17 @@ class PostgresSharedStore:
             return (
                 connection.change(
                     "INSERT INTO tidegate.used_values AS had (kind, value, expires_at)"
-                    " VALUES (%(kind)s, %(value)s, %(until)s) ON CONFLICT (kind, value) DO UPDATE"
+                    " SELECT %(kind)s, %(value)s, %(until)s FROM tidegate.about"
+                    " WHERE epoch_at IS NULL OR %(until)s > epoch_at + %(life)s"
+                    " ON CONFLICT (kind, value) DO UPDATE"
                     " SET expires_at = excluded.expires_at WHERE had.expires_at <= %(now)s",
-                    {"kind": kind, "value": value, "until": expires_at, "now": now},
+                    {
+                        "kind": kind,
+                        "value": value,
+                        "until": expires_at,
+                        "now": now,
+                        "life": NONCE_LIFE_S if kind.startswith(SEALED) else 0.0,
+                    },
                 )
                 > 0
             )

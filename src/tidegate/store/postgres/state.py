@@ -42,7 +42,7 @@ class PostgresState:
         self._versions = PostgresVersions(database)
         self.versions = self._versions.known
         self.sources = PostgresSourceStore(database, self.versions)
-        self.tokens = PostgresTokenStore(database, self.versions)
+        self.tokens = PostgresTokenStore(database, self.versions, self._versions.epochs)
         self.budgets = PostgresBudgetStore(database, self.versions)
         self.history = PostgresHistoryStore(database)
         self.approvals = PostgresApprovalStore(database)

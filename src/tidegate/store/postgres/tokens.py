@@ -9,6 +9,7 @@ from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.epochs import Epochs
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import TokenEntry
 from tidegate.store.versions import Versions
@@ -20,14 +21,19 @@ _RIGHTS = ("scope", "sources", "tags", "tables", "expires_at", "proxy", "max_row
 class PostgresTokenStore:
     """`api.TokenStore` in PostgreSQL."""
 
-    def __init__(self, database: Database, versions: Versions) -> None:
+    def __init__(self, database: Database, versions: Versions, epochs: Epochs) -> None:
         self._database = database
+        self._epochs = epochs
         self.generation = partial(versions.of, "tokens")
 
     def list(self) -> tuple[TokenEntry, ...]:
         with self._database.reading() as connection:
             rows = connection.ask(f"SELECT {_TOKENS.columns} FROM tidegate.tokens ORDER BY serial")
-            return tuple(_TOKENS.records(rows))
+            found = tuple(_TOKENS.records(rows))
+        for each in found:
+            if each.revoked_at is not None:
+                self._epochs.see_revoked(each.id, each.revoked_at)
+        return found
 
     def add(self, entry: TokenEntry, digest: bytes) -> None:
         with self._database.changing("rights") as connection:
@@ -77,7 +83,10 @@ class PostgresTokenStore:
                 f" RETURNING {_TOKENS.columns}",
                 {"at": at, "name": name, "id": id},
             )
-            return None if row is None else _TOKENS.record(row)
+            revoked = None if row is None else _TOKENS.record(row)
+        if revoked is not None:
+            self._epochs.see_revoked(revoked.id, at)
+        return revoked
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
         with self._database.reading() as connection:

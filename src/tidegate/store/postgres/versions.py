@@ -10,16 +10,18 @@ from time import monotonic
 from weakref import WeakSet
 
 from tidegate.errors import Code, TidegateError
-from tidegate.store.postgres.connection import moved
+from tidegate.store.postgres.connection import moved, standby
 from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.epochs import Epochs, Place
 from tidegate.store.postgres.health import concerns_of
-from tidegate.store.postgres.schema import NEWEST, newer
+from tidegate.store.postgres.schema import NEWEST, SYSTEM, TIMELINE, newer
 from tidegate.store.versions import Topic, Versions
 
 _LOOK = (
     "SELECT (SELECT json_object_agg(area, value) FROM tidegate.generations),"
-    " moved_to, version, oldest_reader, extract(epoch FROM clock_timestamp())::float8"
-    " FROM tidegate.about"
+    " moved_to, version, oldest_reader, extract(epoch FROM clock_timestamp())::float8,"
+    f" pg_is_in_recovery(), {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END,"
+    " system_id, timeline FROM tidegate.about"
 )
 _LOOK_BOUND_S = 2.0
 _CONCERN_S = 10.0
@@ -33,6 +35,7 @@ class PostgresVersions:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.known = Versions(self.read)
+        self.epochs = Epochs(database)
         self._ahead_s: float | None = None
         self._took_s = float("inf")
         self.concerns: tuple[str, ...] = ()
@@ -59,11 +62,14 @@ class PostgresVersions:
         took_s = monotonic() - began
         if row is None:
             raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
-        counters, moved_to, version, oldest, their_time = row
+        counters, moved_to, version, oldest, their_time, is_standby, *place = row
         if moved_to:
             raise moved(str(moved_to))
         if oldest > NEWEST:
             raise newer(version, oldest)
+        if is_standby:
+            raise standby()
+        self.epochs.follow(Place(*place))
         self._compare_clocks(their_time - (began_wall + took_s / 2), took_s)
         return counters
 

@@ -3,13 +3,18 @@
 -- (store/postgres/text.py).
 CREATE SCHEMA tidegate;
 
--- Of which version these tables are, and where the state has gone if it is here no more.
+-- Of which version these tables are, and where the state has gone if it is here no more. `system_id`
+-- and `timeline` are those of the server on which it was last known to be whole; `epoch_at` is when
+-- it was found on another one, such as a standby that was promoted.
 CREATE TABLE tidegate.about (
     one boolean PRIMARY KEY DEFAULT true CHECK (one),
     version integer NOT NULL,
     oldest_reader integer NOT NULL,
     state_id text COLLATE "C" NOT NULL,
-    moved_to text COLLATE "C" NOT NULL DEFAULT ''
+    moved_to text COLLATE "C" NOT NULL DEFAULT '',
+    system_id text COLLATE "C" NOT NULL,
+    timeline bigint NOT NULL,
+    epoch_at float8
 );
 
 -- A row of each transaction that must be found again where no answer came to its COMMIT.

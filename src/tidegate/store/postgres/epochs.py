@@ -1,0 +1,103 @@
+"""A state on another server than before: a standby that was promoted, or a copy that was restored.
+
+It may lack what was written last. What was used up there may be unused here, and what was taken
+away may be back. So a new epoch begins, once, by the gate that finds it first: grants that were not
+used, codes and links that wait end, and sealed requests of before count no more. Each gate writes
+the revocations of tokens again that it has seen.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import NamedTuple
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.postgres.connection import StateConnection
+from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.schema import SYSTEM, TIMELINE
+
+NONCE_LIFE_S = 600.0
+"""For how long a sealed request is valid (`protocol.request_state`)."""
+_ENDS = (
+    "UPDATE tidegate.approvals SET state = 'expired',"
+    " ended_at = extract(epoch FROM clock_timestamp()) WHERE state = 'allowed'",
+    "UPDATE tidegate.pairings SET state = 'burnt' WHERE state = 'approved'",
+    "DELETE FROM tidegate.operator_links",
+)
+
+
+class Place(NamedTuple):
+    """On which server the state is, in which life of it, and which it was on before."""
+
+    system_id: str
+    timeline: int
+    kept_system: str
+    kept_timeline: int
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the state has not been here before."""
+        return (self.system_id, self.timeline) != (self.kept_system, self.kept_timeline)
+
+
+class Epochs:
+    """The servers of the state as this process has seen them. Safe to use from any thread."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = Lock()
+        self._last: Place | None = None
+        self._revoked: dict[str, float] = {}
+
+    def see_revoked(self, id: str, at: float) -> None:
+        """Keep in memory that a token is revoked."""
+        self._revoked[id] = at
+
+    def follow(self, place: Place) -> None:
+        """Take note of where the state is now. Raises: TidegateError STATE_FAILED for a server that
+        was left: its state is an older one."""
+        with self._lock:
+            last = self._last
+            if last is not None and last[:2] != place[:2]:
+                if last.system_id == place.system_id and place.timeline < last.timeline:
+                    raise TidegateError(
+                        Code.STATE_FAILED,
+                        f"The state's database is in its life {place.timeline}, and was in"
+                        f" {last.timeline}: this is a server that was replaced.",
+                        hint="Name the server that was promoted, and end this one.",
+                        retry_after_s=1.0,
+                    )
+                self._revoke_again()
+            if place.is_new:
+                self._begin(place)
+            self._last = place
+
+    def _begin(self, place: Place) -> None:
+        with self._database.changing("rights", "approvals", "pairings", "operators") as connection:
+            if not find_place(connection).is_new:
+                return  # another gate was first
+            for statement in _ENDS:
+                connection.ask(statement)
+            connection.ask(
+                "UPDATE tidegate.about SET system_id = %s, timeline = %s,"
+                " epoch_at = extract(epoch FROM clock_timestamp())",
+                (place.system_id, place.timeline),
+            )
+
+    def _revoke_again(self) -> None:
+        seen = dict(self._revoked)
+        with self._database.changing("rights") as connection:
+            connection.ask(
+                "UPDATE tidegate.tokens SET revoked_at = seen.at"
+                " FROM unnest(%s::text[], %s::float8[]) AS seen (id, at)"
+                " WHERE tokens.id = seen.id AND revoked_at IS NULL",
+                (list(seen), list(seen.values())),
+            )
+
+
+def find_place(connection: StateConnection) -> Place:
+    """Where the state is now. Raises: psycopg.Error."""
+    row = connection.row(f"SELECT {SYSTEM}, {TIMELINE}, system_id, timeline FROM tidegate.about")
+    if row is None:
+        raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
+    return Place(*row)
