@@ -40,6 +40,8 @@ def late(before: float, after: float, minutes: int = 12) -> str:
 
 OK = 'surface="core",tool="query",outcome="ok",code=""'
 SHOP = 'source="shop",outcome="ok",code=""'
+POOLED, SIEM, DAILY = 'source="shop"', 'destination="siem"', 'measure="calls",window="day"'
+BUDGET, LEASE = "tidegate_budget_refusals_total", "tidegate_source_lease"
 STALL = "tidegate_loop_stall_seconds_bucket"
 WELL = {
     series("up"): always(1),
@@ -61,6 +63,11 @@ WELL = {
     series("tidegate_degraded"): always(0),
     series("tidegate_late_events_total"): always(0),
     series("tidegate_audit_checkpoint_age_seconds"): always(5),
+    series(BUDGET, DAILY): rate(1),
+    series("tidegate_source_pool_wait_seconds_total", POOLED): rate(6),
+    series(f"{LEASE}_renewal_timestamp_seconds", POOLED): always((MINUTES + 5) * 60),
+    series(f"{LEASE}_expiry_timestamp_seconds", POOLED): always((MINUTES + 35) * 60),
+    series("tidegate_ship_lag_seconds", SIEM): always(20),
     series("tidegate_certificate_expiry_timestamp_seconds"): always(90 * 86_400),
     series("process_resident_memory_bytes"): always(3e8),
     series("process_open_fds"): always(80),
@@ -84,6 +91,11 @@ FAULTS: dict[str, dict[str, str]] = {
     "TidegateSourceFull": {
         series("tidegate_source_statements_waiting", 'source="shop"'): always(2)
     },
+    "TidegatePoolFull": {series("tidegate_source_pool_wait_seconds_total", POOLED): rate(120)},
+    "TidegateLeaseNotRenewed": {
+        series(f"{LEASE}_renewal_timestamp_seconds", POOLED): always((MINUTES - 10) * 60),
+        series(f"{LEASE}_expiry_timestamp_seconds", POOLED): always((MINUTES + 20) * 60),
+    },
     "TidegateSlow": {
         series("tidegate_call_duration_seconds_bucket", 'source="shop",le="10.0"'): rate(200),
         series("tidegate_call_duration_seconds_bucket", 'source="shop",le="0.1"'): rate(100),
@@ -92,11 +104,13 @@ FAULTS: dict[str, dict[str, str]] = {
     "TidegateRefusals": {
         series("tidegate_calls_total", 'outcome="denied",code="policy.read_only"'): rate(90)
     },
+    "TidegateBudgetUsedUp": {series(BUDGET, DAILY): rate(20)},
     "TidegateLogins": {series("tidegate_events_total", 'name="login.failed"'): rate(60)},
     "TidegateNobodyAnswers": {series("tidegate_approvals_waiting"): always(1)},
     "TidegateDegraded": {series("tidegate_degraded"): always(2)},
     "TidegateRecordUnsigned": {series("tidegate_audit_checkpoint_age_seconds"): always(900)},
     "TidegateRecordLate": {series("tidegate_late_events_total"): rate(1)},
+    "TidegateShippingLate": {series("tidegate_ship_lag_seconds", SIEM): always(3_600)},
     "TidegateCertificateEnds": {
         series("tidegate_certificate_expiry_timestamp_seconds"): always(9 * 86_400)
     },
@@ -112,6 +126,13 @@ QUIET: dict[str, dict[str, str]] = {
     "a busy day begins": {series("tidegate_calls_total", OK): late(300, 1_200)},
     "a gate is busy from its start": {
         series("tidegate_calls_total", OK): f"_x{MINUTES - 30} 0+6000x30"
+    },
+    "an account is about to be replaced": {
+        series(f"{LEASE}_renewal_timestamp_seconds", POOLED): always((MINUTES - 1) * 60),
+        series(f"{LEASE}_expiry_timestamp_seconds", POOLED): always((MINUTES + 29) * 60),
+    },
+    "a destination is away for a while": {
+        series("tidegate_ship_lag_seconds", SIEM): f"0x{MINUTES - 10} 0+60x10"
     },
     "a gate drains": {series("tidegate_failing", 'part="server"'): f"0x{MINUTES - 5} 1x5"},
 }

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 import support.postgres_server as postgres_server
+from products.vault.support.openbao import shared as shared_vault
 from support.certificates import Authority
 from support.command_line import Serving, serving
 from support.documents import ROOT
@@ -25,7 +26,7 @@ from support.eventually import HANG_S, PATIENCE_S, wait_until
 from support.free_ports import claim_port
 
 pytestmark = [
-    pytest.mark.needs("metrics"),
+    pytest.mark.needs("metrics", "vault"),
     pytest.mark.skipif(shutil.which("prometheus") is None, reason="needs prometheus"),
 ]
 DASHBOARD = ROOT / "deploy" / "grafana" / "tidegate.json"
@@ -88,6 +89,12 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
     """One that has read a gate a few times, between calls that ended in different ways."""
     directory = tmp_path_factory.mktemp("prometheus")
     database = postgres_server.Server(postgres_server.available()["wheel"])
+    vault = shared_vault()
+    path = vault.lease_role(database, "postgres", "1h")
+    token = directory / "token"
+    token.write_text(vault.token('path "database/creds/*" { capabilities = ["read"] }'))
+    user, password = (f"${{VAULT:{path}#{field}}}" for field in ("username", "password"))
+    leased = f"postgresql://{user}:{password}@127.0.0.1:{database.port}/postgres?sslmode=disable"
     cert, key = Authority(directory, "authority").sign("gate", "localhost")
     given = {
         "auth": False,
@@ -97,7 +104,10 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         "sources": [
             {"name": "shop", "url": "sqlite:///:memory:"},
             {"name": "pooled", "url": database.url()},
+            {"name": "leased", "url": leased},
         ],
+        "ship": {"to": [{"name": "siem", "url": f"file://{directory}/record.jsonl"}]},
+        "vault": {"address": vault.address, "token": f"${{FILE:{token}}}"},
     }
     words = ("serve", "--http", "127.0.0.1:0", "--config", json.dumps(given))
     with serving(words, directory / "state") as server:
@@ -123,7 +133,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         found = Prometheus(port)
         texts = ("SELECT 1", "DROP TABLE nothing", "SELECT * FROM nothing")
         try:
-            call(mcp, "SELECT 1", "pooled")
+            for source in ("pooled", "leased"):
+                call(mcp, "SELECT 1", source)
             for text in texts:
                 call(mcp, text)
             wait_until(lambda: found.scrapes() >= 2, "the gate has been read")

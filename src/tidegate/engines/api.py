@@ -12,7 +12,7 @@ engine around another one (`ssh/tunnel.py`) passes them on and has the other's c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeGuard, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -458,14 +458,35 @@ def can_plan(engine: Engine) -> TypeGuard[PlanningEngine]:
     return engine.capabilities.plans
 
 
+class PoolWaits(NamedTuple):
+    """How often a connection had to be waited for, since the engine was opened, and for how long in
+    all: none was free, and one was opened or given back by another caller."""
+
+    times: int
+    seconds: float
+
+
 @runtime_checkable
 class PooledEngine(Protocol):
-    """An engine that knows how many connections to its database are open."""
+    """An engine with a pool of connections to its database."""
 
     @property
     def open_connections(self) -> int:
         """Those that are open, idle or not."""
         ...
+
+    @property
+    def pool_waits(self) -> PoolWaits:
+        """The waits for one of them."""
+        ...
+
+
+class Lease(NamedTuple):
+    """For how long an account is there, as Unix times: at `renewal_at` another is taken in its
+    place, at `ends_at` it is removed."""
+
+    renewal_at: float
+    ends_at: float
 
 
 @runtime_checkable
@@ -473,8 +494,8 @@ class LeasedEngine(Protocol):
     """An engine whose account may be on lease."""
 
     @property
-    def lease_ends_at(self) -> float | None:
-        """When the account is removed, as Unix time; None if it is not on lease."""
+    def lease(self) -> Lease | None:
+        """None if it is not on lease."""
         ...
 
 

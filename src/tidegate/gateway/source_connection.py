@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tidegate.engines.api import Engine, LeasedEngine, PooledEngine
+from tidegate.engines.api import Engine, Lease, LeasedEngine, PooledEngine, PoolWaits
 from tidegate.gateway.concurrency import ConcurrencyLimiter
 from tidegate.gateway.shared_check import SharedCheck
 from tidegate.model.actors import Actor
@@ -134,10 +134,16 @@ class SourceConnection:
         return engine.open_connections if isinstance(engine, PooledEngine) else None
 
     @property
-    def lease_ends_at(self) -> float | None:
-        """When the account of the source is removed, as Unix time; None if it is not on lease."""
+    def pool_waits(self) -> PoolWaits | None:
+        """The waits for connections of the engine; None where it does not say."""
         engine = self.engine
-        return engine.lease_ends_at if isinstance(engine, LeasedEngine) else None
+        return engine.pool_waits if isinstance(engine, PooledEngine) else None
+
+    @property
+    def lease(self) -> Lease | None:
+        """For how long the account of the source is there; None if it is not on lease."""
+        engine = self.engine
+        return engine.lease if isinstance(engine, LeasedEngine) else None
 
     def state(self, actor: Actor, surface: str = "") -> ConnectionState:
         """As the actor sees it, who may have switched to another database or schema."""

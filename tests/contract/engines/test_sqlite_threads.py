@@ -8,7 +8,7 @@ import pytest
 from support.engine_cases import CASES
 from support.eventually import HANG_S, PATIENCE_S
 from tidegate.engines.common import pool as pools
-from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.pool import Pool, waits_of
 from tidegate.engines.common.running_statement import RunningStatements, start
 from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
@@ -76,6 +76,23 @@ async def test_cancelling_a_stuck_thread_answers_its_caller(file, stuck, monkeyp
     with pytest.raises(TidegateError) as caught:
         await run_on(running, stuck)
     assert caught.value.code is Code.CALL_CANCELLED
+    await pool.close()
+
+
+async def test_who_finds_a_connection_idle_is_not_counted_as_one_who_waits(file):
+    pool = one_thread(file)
+    worker = await pool.take(1)
+    assert pool.waits == 1, "it was opened"
+    waiting = asyncio.ensure_future(pool.take(PATIENCE_S))
+    await asyncio.sleep(0)
+    opened = waits_of([pool])
+    pool.give(worker)
+    assert await waiting is worker
+    pool.give(worker)
+    assert await pool.take(1) is worker
+    pool.give(worker)
+    assert (pool.waits, opened.times) == (2, 1)
+    assert pool.waited_s >= opened.seconds >= 0
     await pool.close()
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
+from tidegate.engines.api import PoolWaits
 from tidegate.engines.common.errors import closed
 from tidegate.errors import Code, TidegateError
 
@@ -120,6 +121,9 @@ class Pool(Generic[ConnectionT]):
         self._loop = asyncio.get_running_loop()
         self._sweep: asyncio.TimerHandle | None = None
         self._closed = False
+        self.waits = 0
+        self.waited_s = 0.0
+        """How many callers found none idle, and how long they waited in all."""
         if first is not None:
             self._all.add(first)
             self._pass_on(first)
@@ -138,10 +142,19 @@ class Pool(Generic[ConnectionT]):
         idle = self.take_now()
         if idle is not None:
             return idle
+        began = self._loop.time()
+        try:
+            return await self._wait(timeout_s, began)
+        finally:
+            self.waits += 1
+            self.waited_s += self._loop.time() - began
+
+    async def _wait(self, timeout_s: float, began: float) -> ConnectionT:
+        """A connection that is opened, or given back by another caller."""
         if self._has_room():
             self._reserved += 1
             return await self._open_reserved(timeout_s)
-        until = self._loop.time() + timeout_s
+        until = began + timeout_s
         found = await self._next(timeout_s)
         if found is None:
             return await self._open_reserved(max(0.0, until - self._loop.time()))
@@ -326,6 +339,12 @@ class Pool(Generic[ConnectionT]):
             self.drop(connection)
         if len(self._idle) > 1:
             self._sweep = self._loop.call_later(IDLE_S, self._sweep_idle)
+
+
+def waits_of(pools: Iterable[Pool[Any]]) -> PoolWaits:
+    """The waits for connections of all these pools."""
+    found = list(pools)
+    return PoolWaits(sum(each.waits for each in found), sum(each.waited_s for each in found))
 
 
 async def _ready(connection: PooledConnection, after: asyncio.Task[None] | None) -> None:

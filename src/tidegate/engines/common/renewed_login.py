@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
 
+from tidegate.engines.api import Lease
 from tidegate.engines.common.errors import ACCOUNT, LOGIN
 from tidegate.engines.common.login_refusals import check_refusal, forget_refusal, note_refusal
 from tidegate.engines.registry import secrets_of, texts_of
@@ -157,11 +158,13 @@ class RenewedLogin(Generic[TargetT]):
         return self._term is not None and self._term.ends_at is not None
 
     @property
-    def lease_ends_at(self) -> float | None:
-        """When the account is removed, as Unix time; None if it is not on lease."""
-        if self._term is None or self._term.ends_at is None:
+    def lease(self) -> Lease | None:
+        """For how long the account is there; None if it is not on lease."""
+        term = self._term
+        if term is None or term.ends_at is None or term.retire_at is None:
             return None
-        return time.time() + self._term.ends_at - time.monotonic()
+        offset = time.time() - time.monotonic()
+        return Lease(term.retire_at + offset, term.ends_at + offset)
 
     async def _renew(self, tried: TargetT) -> bool:
         """Whether there is another target than the one that was tried. Raises: TidegateError

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Generic
 
+from tidegate.engines.api import PoolWaits
 from tidegate.engines.common.errors import closed
 from tidegate.engines.common.held_connection import HeldConnection
-from tidegate.engines.common.pool import ConnectionT, Pool
+from tidegate.engines.common.pool import ConnectionT, Pool, waits_of
 from tidegate.engines.common.running_statement import (
     BorrowedConnection,
     RunningStatement,
@@ -47,6 +48,11 @@ class ServerPool(Generic[ConnectionT]):
     def open_connections(self) -> int:
         """Those that are open to any database of the server, idle or not."""
         return sum(len(pool.connections) for pool in {*self._pools.values()})
+
+    @property
+    def waits(self) -> PoolWaits:
+        """The waits for connections to any database of the server."""
+        return waits_of({*self._pools.values()})
 
     def start(
         self,

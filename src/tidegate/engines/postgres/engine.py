@@ -14,7 +14,15 @@ from typing import NamedTuple
 from psycopg.pq import ExecStatus
 from psycopg.pq.abc import PGresult
 
-from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, Row, StatementDescription
+from tidegate.engines.api import (
+    INSPECT_S,
+    Capabilities,
+    Cursor,
+    Lease,
+    PoolWaits,
+    Row,
+    StatementDescription,
+)
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import SEVERAL_ROWS, lost
@@ -184,8 +192,12 @@ class PostgresEngine:
         return self._server.open_connections
 
     @property
-    def lease_ends_at(self) -> float | None:
-        return self._login.lease_ends_at
+    def pool_waits(self) -> PoolWaits:
+        return self._server.waits
+
+    @property
+    def lease(self) -> Lease | None:
+        return self._login.lease
 
     @property
     def status(self) -> Status:

@@ -15,7 +15,13 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
-from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import (
+    INSPECT_S,
+    Capabilities,
+    Cursor,
+    PoolWaits,
+    StatementDescription,
+)
 from tidegate.engines.common.dry_run import UNREAD, unsupported
 from tidegate.engines.common.errors import closed, stopped
 from tidegate.engines.common.held_connection import HeldConnection
@@ -28,7 +34,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
-from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.pool import Pool, waits_of
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of
@@ -135,6 +141,14 @@ class SqliteEngine:
             raise
         readers.give(worker)
         return cls(file, inline, readers, writer)
+
+    @property
+    def open_connections(self) -> int:
+        return len(self._readers.connections) + len(self._writer.connections)
+
+    @property
+    def pool_waits(self) -> PoolWaits:
+        return waits_of([self._readers, self._writer])
 
     @property
     def status(self) -> Status:

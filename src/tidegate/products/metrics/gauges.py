@@ -85,15 +85,14 @@ def _of_services(app: App) -> Iterable[Family]:
 
 def _of_sources(app: App) -> Iterator[Family]:
     used = sorted(app.connections.in_use(), key=_name)[:MOST_SOURCES]
-    running = GaugeMetricFamily(
-        "tidegate_source_statements_running", "Statements under way.", labels=["source"]
-    )
-    waiting = GaugeMetricFamily(
-        "tidegate_source_statements_waiting", "Statements that wait for a place.", labels=["source"]
-    )
-    opened = GaugeMetricFamily(
-        "tidegate_source_connections", "Open connections to the database.", labels=["source"]
-    )
+    yield from _of_places(used)
+    yield from _of_connections(used)
+
+
+def _of_places(used: Iterable[SourceConnection]) -> Iterable[Family]:
+    """The places for statements, and the queue before them."""
+    running = _by_source("tidegate_source_statements_running", "Statements under way.")
+    waiting = _by_source("tidegate_source_statements_waiting", "Statements that wait for a place.")
     waits = CounterMetricFamily(
         "tidegate_source_waits", "Statements that had to wait for a place.", labels=["source"]
     )
@@ -101,22 +100,46 @@ def _of_sources(app: App) -> Iterator[Family]:
         "tidegate_source_wait_seconds", "How long statements waited for a place.",
         labels=["source"],
     )  # fmt: skip
-    leases = GaugeMetricFamily(
-        "tidegate_source_lease_expiry_timestamp_seconds",
-        "When the lease of the account ends, in Unix time; another is taken at its half.",
-        labels=["source"],
-    )
     for each in used:
         labels, limiter = [each.source.name], each.limiter
         running.add_metric(labels, limiter.running)
         waiting.add_metric(labels, limiter.waiting)
-        if each.open_connections is not None:
-            opened.add_metric(labels, each.open_connections)
-        if each.lease_ends_at is not None:
-            leases.add_metric(labels, each.lease_ends_at)
         waits.add_metric(labels, limiter.waits)
         waited.add_metric(labels, limiter.waited_s)
-    yield from (running, waiting, opened, waits, waited, leases)
+    return running, waiting, waits, waited
+
+
+def _of_connections(used: Iterable[SourceConnection]) -> Iterable[Family]:
+    """The connections to databases, and the accounts on lease that they have."""
+    opened = _by_source("tidegate_source_connections", "Open connections to the database.")
+    waits = CounterMetricFamily(
+        "tidegate_source_pool_waits",
+        "Times that no connection was free: one had to be opened, or given back by another call.",
+        labels=["source"],
+    )
+    waited = CounterMetricFamily(
+        "tidegate_source_pool_wait_seconds", "How long connections were waited for.",
+        labels=["source"],
+    )  # fmt: skip
+    renewals = _by_source(
+        "tidegate_source_lease_renewal_timestamp_seconds",
+        "When another account takes the place of the one on lease, in Unix time.",
+    )
+    ends = _by_source(
+        "tidegate_source_lease_expiry_timestamp_seconds",
+        "When the lease of the account ends, in Unix time.",
+    )
+    for each in used:
+        labels, pooled, lease = [each.source.name], each.pool_waits, each.lease
+        if each.open_connections is not None:
+            opened.add_metric(labels, each.open_connections)
+        if pooled is not None:
+            waits.add_metric(labels, pooled.times)
+            waited.add_metric(labels, pooled.seconds)
+        if lease is not None:
+            renewals.add_metric(labels, lease.renewal_at)
+            ends.add_metric(labels, lease.ends_at)
+    return opened, waits, waited, renewals, ends
 
 
 def _of_files(app: App) -> Iterator[Family]:
@@ -137,6 +160,10 @@ def _of_files(app: App) -> Iterator[Family]:
 
 def _gauge(name: str, about: str, value: float) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, about, value=value)
+
+
+def _by_source(name: str, about: str) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, about, labels=["source"])
 
 
 def _name(connection: SourceConnection) -> str:

@@ -151,7 +151,10 @@ def test_what_is_so_now_is_read_with_each_scrape(gate: Gate) -> None:
         "tidegate_late_events_total",
     ):  # fmt: skip
         assert (name, frozenset()) in found, name
-    assert found["tidegate_source_statements_waiting", frozenset({("source", "s1")})] == 0
+    of = frozenset({("source", "s1")})
+    assert found["tidegate_source_statements_waiting", of] == 0
+    assert found["tidegate_source_pool_waits_total", of] >= 1, "its first connection was opened"
+    assert found["tidegate_source_pool_wait_seconds_total", of] > 0
 
 
 def test_prometheus_gets_the_form_that_it_asks_for(gate: Gate) -> None:

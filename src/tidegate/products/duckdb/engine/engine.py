@@ -17,6 +17,7 @@ from tidegate.engines.api import (
     INSPECT_S,
     Capabilities,
     Cursor,
+    PoolWaits,
     RowsConflictError,
     StatementDescription,
 )
@@ -29,7 +30,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
-from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.pool import Pool, waits_of
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.row_edits import change_of, images_of
 from tidegate.engines.common.row_images import image_of, too_many_rows
@@ -204,6 +205,10 @@ class DuckdbEngine:
     @property
     def open_connections(self) -> int:
         return len(self._pool.connections)
+
+    @property
+    def pool_waits(self) -> PoolWaits:
+        return waits_of([self._pool])
 
     @property
     def status(self) -> Status:

@@ -13,7 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import (
+    INSPECT_S,
+    Capabilities,
+    Cursor,
+    Lease,
+    PoolWaits,
+    StatementDescription,
+)
 from tidegate.engines.common.errors import PROCESS, closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -21,7 +28,7 @@ from tidegate.engines.common.permit_checks import (
     prepare_of,
     query_of,
 )
-from tidegate.engines.common.pool import Pool
+from tidegate.engines.common.pool import Pool, waits_of
 from tidegate.engines.common.renewed_login import RenewedLogin
 from tidegate.engines.common.roles import refuse_identity
 from tidegate.engines.common.running_statement import (
@@ -146,8 +153,16 @@ class JdbcEngine:
         return self._status
 
     @property
-    def lease_ends_at(self) -> float | None:
-        return self._login.lease_ends_at
+    def open_connections(self) -> int:
+        return sum(len(pool.connections) for pool in {self._readers, self._writers})
+
+    @property
+    def pool_waits(self) -> PoolWaits:
+        return waits_of({self._readers, self._writers})
+
+    @property
+    def lease(self) -> Lease | None:
+        return self._login.lease
 
     @property
     def process(self) -> JvmProcess:

@@ -12,7 +12,14 @@ from functools import lru_cache, partial
 
 from msgspec import structs
 
-from tidegate.engines.api import INSPECT_S, Capabilities, Cursor, StatementDescription
+from tidegate.engines.api import (
+    INSPECT_S,
+    Capabilities,
+    Cursor,
+    Lease,
+    PoolWaits,
+    StatementDescription,
+)
 from tidegate.engines.common.block_rows import BlockRows
 from tidegate.engines.common.buffered_cursor import BufferBudget, BufferedCursor
 from tidegate.engines.common.dry_run import UNREAD, unsupported
@@ -135,8 +142,12 @@ class MysqlEngine:
         return self._server.open_connections
 
     @property
-    def lease_ends_at(self) -> float | None:
-        return self._login.lease_ends_at
+    def pool_waits(self) -> PoolWaits:
+        return self._server.waits
+
+    @property
+    def lease(self) -> Lease | None:
+        return self._login.lease
 
     @property
     def status(self) -> Status:
