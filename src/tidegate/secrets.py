@@ -301,6 +301,12 @@ def resolve(url: str) -> str:
     return re.sub(_REFERENCE, secret, url)
 
 
+def hide_references(text: str) -> str:
+    """The text with an `x` in the place of each reference: what is around them can be checked
+    before a secret is there."""
+    return re.sub(_REFERENCE, "x", text)
+
+
 def resolve_option(value: str) -> str:
     """The value of a source's option with each reference replaced by its secret.
 

@@ -6,7 +6,7 @@ A misspelt or unknown setting is an error that names its path and the nearest kn
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
@@ -57,9 +57,9 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     """
     if is_inline(path_or_inline):
         config = _convert(_parse_inline(path_or_inline.strip()), note)
-        if config.approvals.webhook is not None:
+        for setting in _secret_addresses(config):
             raise invalid(
-                "`approvals.webhook` is not taken from inline settings.",
+                f"`{setting}` is not taken from inline settings.",
                 hint="Write it into a settings file that you alone can write.",
             )
         return config
@@ -82,6 +82,14 @@ def load(path_or_inline: str, note: Note = _ignore) -> Config:
     config = _convert(parsed, note, path)
     require_private_file(path, config.agent_accounts)
     return config
+
+
+def _secret_addresses(config: Config) -> Iterator[str]:
+    """The settings that hold an address which may be a secret."""
+    if config.approvals.webhook is not None:
+        yield "approvals.webhook"
+    for section in config.sections.values():
+        yield from section.secret_addresses()
 
 
 def _parse_inline(text: str) -> Any:

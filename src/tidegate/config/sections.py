@@ -33,6 +33,12 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def check_files(self, config: Config) -> None:
         """Read the files that it names. Raises: TidegateError CONFIG_INVALID."""
 
+    def secret_addresses(self) -> Iterable[str]:
+        """The settings that hold an address of which each part may be a secret: they are read from
+        files alone, since every account of the machine sees the words that a process was started
+        with."""
+        return ()
+
     def source_names(self) -> Iterable[tuple[str, str]]:
         """The settings that are about a source by its name: (setting, name of the source)."""
         return ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 from urllib.parse import urlsplit
@@ -14,6 +15,7 @@ from tidegate.config.model import Config, Count
 from tidegate.config.receivers import check_ca_file, check_receiver
 from tidegate.config.sections import Section
 from tidegate.paths import expand
+from tidegate.secrets import READ_ANYWHERE, check_references, hide_references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _PORTS = {"syslog": 601, "syslog+tls": 6514}
@@ -38,7 +40,8 @@ class DestinationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
     url: str
     """`file:///var/log/tidegate/record.jsonl`: JSON lines in a file. `syslog://HOST:PORT` and
     `syslog+tls://HOST:PORT`: RFC 5424 over TCP or TLS. `https://HOST:PORT/v1/logs`: OTLP logs over
-    HTTP (`http://` on this machine alone)."""
+    HTTP (`http://` on this machine alone), read from a settings file alone, as the path may be a
+    secret; the secret part of it is better written as a reference."""
     ca_file: str | None = None
     """A PEM file with a further authority to trust."""
     cert: str | None = None
@@ -88,7 +91,9 @@ class DestinationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tru
                 hint = f"Write it like {self.scheme}://siem.example.com:6514."
                 raise invalid(f"{setting} the URL is not a host and a port.", hint=hint) from None
         elif self.scheme in ("http", "https"):
-            check_receiver(setting, self.url, self.headers, what="the record")
+            checked = hide_references(self.url)
+            check_receiver(setting, checked, self.headers, what="the record")
+            check_references(self.url, READ_ANYWHERE)
         else:
             raise invalid(
                 f"{setting} the URL has no known scheme.",
@@ -123,6 +128,11 @@ class ShipSettings(Section, frozen=True, forbid_unknown_fields=True):
     max_lag_bytes: Count | None = None
     poll_s: Annotated[float, msgspec.Meta(gt=0, le=60)] = 1.0
     """Between two looks for new lines."""
+
+    def secret_addresses(self) -> Iterable[str]:
+        # Some receivers of OTLP know their senders by the path alone.
+        if any(each.scheme in ("http", "https") for each in self.to):
+            yield "ship.to"
 
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID."""

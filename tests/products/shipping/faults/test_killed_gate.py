@@ -57,7 +57,8 @@ def test_a_gate_that_is_killed_mid_batch_ships_every_line_in_the_end(
             "sources": [{"name": "s", "url": "sqlite:///:memory:"}],
             "ship": {"to": [{"name": "to", "url": url}], "poll_s": 0.01},
         }
-        words = ("serve", "--http", "127.0.0.1:0", "--config", json.dumps(settings))
+        (tmp_path / "tidegate.json").write_text(json.dumps(settings))
+        words = ("serve", "--http", "127.0.0.1:0", "--config", str(tmp_path / "tidegate.json"))
 
         def came() -> list[str]:
             if kind == "otlp":

@@ -230,6 +230,18 @@ def test_a_process_that_does_not_ship_withholds_calls_by_the_same_rule(tmp_path:
             assert second.ask(SELECT) is Code.AUDIT_UNAVAILABLE
 
 
+def test_the_secret_in_the_path_of_a_receiver_is_read_when_a_batch_is_sent(tmp_path: Path) -> None:
+    secret = tmp_path / "path"
+    with otlp_receiver() as receiver:
+        url = receiver.url.replace("logs", f"${{FILE:{secret}}}")
+        with gate(tmp_path, to=(DestinationSettings("siem", url),)) as made:
+            made.ask(SELECT)
+            said = wait_until(lambda: made.service.problems(), "it is missed")
+            assert "cannot be read" in said["shipping"]
+            secret.write_text("logs\n")
+            wait_until(lambda: set(receiver.ids) >= set(made.ids), "it came")
+
+
 def test_no_record_of_another_life_has_the_same_ids(tmp_path: Path) -> None:
     """A restored backup begins its record again, with the numbers of the first."""
     with otlp_receiver() as receiver:

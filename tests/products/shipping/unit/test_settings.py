@@ -21,20 +21,22 @@ def settings(*to: dict[str, Any], **more: Any) -> str:
     return json.dumps({"ship": {"to": to, **more}})
 
 
-def test_every_kind_of_destination_is_read() -> None:
-    config = load(
-        settings(
-            FILE,
-            {"name": "siem", "url": "syslog+tls://siem.example.com", "ca_file": "/etc/ca.pem"},
-            {"name": "old", "url": "syslog://[::1]:5140"},
-            {"name": "otel", "url": "https://otel.example.com:4318/v1/logs",
-             "headers": {"Authorization": "Bearer ${ENV:OTEL}", "X-Scope-OrgID": "gate"}},
-            {"name": "here", "url": "http://127.0.0.1:4318/v1/logs"},
-            max_lag_bytes=1_000_000_000,
-        )
+def test_every_kind_of_destination_is_read(tmp_path: Path) -> None:
+    text = settings(
+        FILE,
+        {"name": "siem", "url": "syslog+tls://siem.example.com", "ca_file": "/etc/ca.pem"},
+        {"name": "old", "url": "syslog://[::1]:5140"},
+        {"name": "otel", "url": "https://otel.example.com:4318/v1/logs",
+         "headers": {"Authorization": "Bearer ${ENV:OTEL}", "X-Scope-OrgID": "gate"}},
+        {"name": "here", "url": "http://127.0.0.1:4318/v1/logs"},
+        {"name": "path", "url": "https://logs.example.com/otlp/${ENV:OTEL}"},
+        max_lag_bytes=1_000_000_000,
     )  # fmt: skip
-    found = config.section(ShipSettings).to
-    assert [each.scheme for each in found] == ["file", "syslog+tls", "syslog", "https", "http"]
+    file = tmp_path / "tidegate.json"
+    file.write_text(text)
+    found = load(str(file)).section(ShipSettings).to
+    schemes = ["file", "syslog+tls", "syslog", "https", "http", "https"]
+    assert [each.scheme for each in found] == schemes
     assert found[1].host == ("siem.example.com", 6514, True)
     assert found[2].host == ("::1", 5140, False)
     assert found[0].path == Path("/var/log/record.jsonl")
@@ -57,6 +59,7 @@ def test_every_kind_of_destination_is_read() -> None:
         ([{**FILE, "ca_file": "/x"}], "`ca_file` is for"),
         ([{"name": "s", "url": "syslog+tls://h", "cert": "/x"}], "needed together"),
         ([{"name": "o", "url": "https://h/x", "headers": {"Authorization": "hunter2"}}], "literal"),
+        ([{"name": "o", "url": "https://h/${NOTHING:x}"}], "no known kind"),
         ([{"name": "o", "url": "https://h/x", "headers": {"a b": "c"}}], "name of a header"),
         ([{"name": "o", "url": "https://h/x", "cert": "/x", "key": "/y"}], "syslog+tls alone"),
     ],
@@ -68,6 +71,15 @@ def test_what_could_not_work_is_refused_and_no_secret_is_shown(
         load(settings(*to))
     assert word in caught.value.message
     assert "hunter2" not in caught.value.message + caught.value.hint
+
+
+def test_a_url_of_which_the_path_may_be_a_secret_is_read_from_a_file_alone() -> None:
+    hosts = [FILE, {"name": "siem", "url": "syslog+tls://siem.example.com"}]
+    assert load(settings(*hosts)).section(ShipSettings).to
+    for url in ("https://logs.example.com/otlp/hunter2", "http://127.0.0.1:4318/v1/logs"):
+        with pytest.raises(TidegateError, match="is not taken from inline") as caught:
+            load(settings(*hosts, {"name": "otel", "url": url}))
+        assert "hunter2" not in caught.value.message + caught.value.hint
 
 
 def test_config_check_reads_what_the_settings_name(tmp_path: Path) -> None:
