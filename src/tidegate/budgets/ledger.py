@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from tidegate.budgets.account import Account
 from tidegate.budgets.meter import ASK_S, Meter
 from tidegate.budgets.spending import (
     STREAM_BYTES,
@@ -16,7 +17,6 @@ from tidegate.budgets.spending import (
     Spending,
     SpendingEnded,
     Wanted,
-    hold_now,
     holds_of,
     needs,
 )
@@ -37,6 +37,10 @@ _LEAST: dict[Measure, int] = {"calls": 1, "rows": 1, "bytes": 2, "seconds": 10_0
 """With less of it left a call does not begin."""
 
 
+_FREE = Account(())
+"""Of calls that cost nothing."""
+
+
 class BudgetLedger:
     """What calls cost. On the event loop only."""
 
@@ -46,34 +50,27 @@ class BudgetLedger:
         self._clock = clock
         self._generation = -1
         self._meters: dict[str, Meter] = {}
-        self._found: dict[tuple[str, str, str], tuple[Meter, ...]] = {}
+        self._accounts: dict[tuple[str, str, str], Account] = {}
         self._loading = asyncio.Lock()
 
-    def find(self, actor: Actor, source: str) -> tuple[Meter, ...] | None:
+    def find(self, actor: Actor, source: str) -> Account | None:
         """The budgets that a call costs; None if they have to be read. Raises: TidegateError
         STATE_FAILED."""
         if self._generation_of() != self._generation:
             return None
         if not self._meters:
-            return ()
+            return _FREE
         if actor.kind == "human":
             key = "", "", source
         else:
             key = actor.name, actor.owner, source
-        found = self._found.get(key)
+        found = self._accounts.get(key)
         if found is None:
-            if len(self._found) >= MOST_KNOWN:
-                self._found.clear()
-            found = self._found[key] = tuple(
-                [each for each in self._meters.values() if applies(each.budget, *key)]
-            )
+            if len(self._accounts) >= MOST_KNOWN:
+                self._accounts.clear()
+            meters = [each for each in self._meters.values() if applies(each.budget, *key)]
+            found = self._accounts[key] = Account(meters) if meters else _FREE
         return found
-
-    def hold_now(
-        self, meters: tuple[Meter, ...], limits: Limits, *, streams: bool
-    ) -> Spending | None:
-        """Hold what a call may use, if all of it is here."""
-        return hold_now(meters, limits, self._clock(), streams=streams)
 
     async def hold(
         self,
@@ -90,13 +87,13 @@ class BudgetLedger:
         Raises: TidegateError LIMIT_BUDGET, CALL_CANCELLED, STATE_FAILED.
         """
         while True:
-            meters = self.find(actor, source)
-            if meters is None:
+            account = self.find(actor, source)
+            if account is None:
                 await self._load()
                 continue
-            if not meters:
+            if not account.meters:
                 return None
-            wanted = needs(meters, limits, streams=streams)
+            wanted = needs(account.meters, limits, streams=streams)
             try:
                 tight = await self._hold(wanted, limits.timeout_s, cancellation)
             except TidegateError as error:
@@ -171,8 +168,13 @@ class BudgetLedger:
                 elif meter.budget != budget:
                     meter.budget = budget
                 self._meters[budget.id] = meter
-            self._found.clear()
+            self._accounts.clear()
             self._generation = generation
+
+    @property
+    def meters(self) -> Iterable[Meter]:
+        """What this process has of each budget, as far as they were read."""
+        return self._meters.values()
 
     async def close(self) -> None:
         """Give back what was not spent, for other processes."""

@@ -19,7 +19,7 @@ from tidegate.store.budgets import Taken
 ASK_S = 0.25
 """How long after the state had too little it is asked again: what others give back counts then."""
 IDLE_S = 0.5
-"""A slice from which no call has taken for so long is given back, for other processes."""
+"""A slice of which no call has used any for so long is given back, for other processes."""
 _LOW_PART = 5
 """Replies say what is left from the last fifth of a budget on."""
 
@@ -30,8 +30,8 @@ GiveBack = Callable[[str, int, int], Awaitable[None]]
 class Meter:
     """One budget in this process, in the window from `began` to `ends_at` (Unix seconds). `free`
     units were taken and no call holds them, `held` are held by calls, `untaken` are left in the
-    state as far as is known; callers are shown what is left from `low` on. `held_at` is when a call
-    held some last. Its fields are public for `Spending`, on the path of every call.
+    state as far as is known; callers are shown what is left from `low` on. Its fields are public
+    for `Account` and `Spending`, on the path of every call.
     """
 
     __slots__ = (
@@ -46,7 +46,6 @@ class Meter:
         "ends_at",
         "free",
         "held",
-        "held_at",
         "kind",
         "low",
         "untaken",
@@ -64,7 +63,6 @@ class Meter:
         self.low = budget.amount // _LOW_PART
         self._short = False
         self._asked_at = -inf
-        self.held_at = 0.0
         self._refilling: asyncio.Future[None] | None = None
         self.waiters: list[asyncio.Future[None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -87,7 +85,6 @@ class Meter:
             return False
         self.free -= units
         self.held += units
-        self.held_at = now
         return True
 
     def settle(self, began: int, held: int, paid: int) -> None:
@@ -170,15 +167,15 @@ class Meter:
                 each.set_result(None)
 
     def _watch(self) -> None:
-        """Give the slice back when no call has held anything for a while."""
+        """Give the slice back when no call has used any of it for a while."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self.held_at)
+            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self.free)
 
-    def _look(self, held_at: float) -> None:
+    def _look(self, free: int) -> None:
         self._timer = None
         if self.free <= 0:
             return
-        if self.held_at == held_at and not self.held:
+        if self.free == free and not self.held:
             task = asyncio.ensure_future(self.release())
             _RETURNING.add(task)
             task.add_done_callback(_RETURNING.discard)

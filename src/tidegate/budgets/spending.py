@@ -8,16 +8,18 @@ from msgspec import structs
 
 from tidegate.budgets.meter import Meter
 from tidegate.errors import TidegateError
-from tidegate.model.budgets import UNITS, Measure
+from tidegate.model.budgets import MEASURES, UNITS, Measure
 from tidegate.model.results import Limits
 
 STREAM_ROWS, STREAM_BYTES = 512, 262_144
 """What a result that is streamed holds at a time: its limits may be as large as a table."""
 Wanted = list[tuple[Meter, int]]
-Hold = tuple[Meter, int, int]
-"""A budget, when the window began in which units of it are held, and how many."""
+Hold = tuple[Meter, int, int, int]
+"""A budget, when the window began in which units of it are held, how many, and which of `MEASURES`
+it counts."""
 
 _SECOND = UNITS["seconds"]
+_PLACES = {measure: place for place, measure in enumerate(MEASURES)}
 
 
 def needs(meters: Sequence[Meter], limits: Limits, *, streams: bool) -> Wanted:
@@ -49,29 +51,28 @@ class StreamRoom:
 
 
 class Spending:
-    """What a call holds. `began` is set when it runs, by `time.perf_counter`. `tight` are the
-    budgets that have less left than the call might use, by measure. `stream` is there for a result
-    that is streamed."""
+    """What a call holds. `tight` are the budgets that have less left than the call might use, by
+    measure. `stream` is there for a result that is streamed. Without both, calls that hold the same
+    share it."""
 
-    __slots__ = ("_holds", "began", "stream", "tight")
+    __slots__ = ("holds", "stream", "tight")
 
     def __init__(self, holds: list[Hold], tight: dict[Measure, Meter] | None = None) -> None:
-        self._holds = holds
+        self.holds = holds
         self.tight = tight
-        self.began = 0.0
         self.stream: StreamRoom | None = None
 
     @property
     def meters(self) -> list[Meter]:
         """The budgets that the call costs."""
-        return [hold[0] for hold in self._holds]
+        return [hold[0] for hold in self.holds]
 
     def limits(self, limits: Limits, *, streams: bool = False) -> Limits:
         """The limits, none of them larger than what is held; a stream holds more as it goes on."""
         if not self.tight:
             return limits
         rows, size, timeout_s = limits.max_rows, limits.max_bytes, limits.timeout_s
-        for meter, _, units in self._holds:
+        for meter, _, units, _ in self.holds:
             if meter.kind == "rows" and not streams:
                 rows = min(rows, units)
             elif meter.kind == "bytes" and not streams:
@@ -83,21 +84,12 @@ class Spending:
     def settle(self, calls: int, rows: int, size: int, seconds: float) -> bool:
         """Pay what was used, and let go of the rest; whether a budget is nearly used up. A call may
         pay more than it held, as a database is not stopped at once: the next ones have less."""
-        low = False
-        for meter, began, units in self._holds:
+        low, used = False, (calls, rows, size, int(seconds * _SECOND))
+        for meter, began, units, place in self.holds:
             if began != meter.began:
                 continue  # that window is over
-            kind = meter.kind
-            if kind == "calls":
-                paid = calls
-            elif kind == "rows":
-                paid = rows
-            elif kind == "bytes":
-                paid = size
-            else:
-                paid = int(seconds * _SECOND)
             meter.held = held = meter.held - units
-            meter.free = free = meter.free + units - paid
+            meter.free = free = meter.free + units - used[place]
             if meter.waiters:
                 meter.wake()
             if meter.untaken + free + held <= meter.low:
@@ -109,7 +101,7 @@ class Spending:
     def begin_stream(self) -> StreamRoom | None:
         """What a stream may send; None if its rows need not be counted."""
         room = StreamRoom()
-        for meter, _, units in self._holds:
+        for meter, _, units, _ in self.holds:
             if meter.kind == "rows":
                 room.rows_room = units if room.rows_room is None else min(room.rows_room, units)
             elif meter.kind == "bytes":
@@ -123,52 +115,27 @@ class Spending:
         streamed: list[Meter] = []
         kept: list[Hold] = []
         room = self.stream or StreamRoom()
-        for hold in self._holds:
-            meter, began, units = hold
+        for hold in self.holds:
+            meter, began, units, _ = hold
             if meter.kind in ("rows", "bytes"):
                 used = room.rows_used if meter.kind == "rows" else room.bytes_used
                 meter.settle(began, units, used)
                 streamed.append(meter)
             else:
                 kept.append(hold)
-        self._holds, self.stream = kept, StreamRoom()
+        self.holds, self.stream = kept, StreamRoom()
         return streamed
 
     def hold_more(self, wanted: Wanted, tight: dict[Measure, Meter]) -> None:
         """Go on with what is held now."""
         self.tight = (self.tight or {}) | tight
-        self._holds += holds_of(wanted)
+        self.holds += holds_of(wanted)
         self.begin_stream()
 
 
 def holds_of(wanted: Wanted) -> list[Hold]:
     """What is held, once it is."""
-    return [(meter, meter.began, units) for meter, units in wanted]
-
-
-def hold_now(
-    meters: Sequence[Meter], limits: Limits, now: float, *, streams: bool
-) -> Spending | None:
-    """Hold what a call may use at most, if all of it is here; on the path of every call."""
-    holds: list[Hold] = []
-    for meter in meters:
-        kind = meter.kind
-        if kind == "calls":
-            units = 1
-        elif kind == "seconds":
-            units = int(limits.timeout_s * _SECOND) or 1
-        elif streams:
-            ((_, units),) = needs((meter,), limits, streams=streams)
-        else:
-            units = (limits.max_rows if kind == "rows" else limits.max_bytes) or 1
-        if now >= meter.ends_at or meter.free < units:
-            Spending(holds).settle(0, 0, 0, 0.0)
-            return None
-        meter.free -= units
-        meter.held += units
-        meter.held_at = now
-        holds.append((meter, meter.began, units))
-    return Spending(holds)
+    return [(meter, meter.began, units, _PLACES[meter.kind]) for meter, units in wanted]
 
 
 class SpendingEnded(Exception):

@@ -33,25 +33,29 @@ def reserve(ctx: CallContext) -> Any:
     budgets = ctx.services.budgets
     if budgets is None or ctx.joins is not None:
         return None  # what is read for it comes first, as calls of their own
-    return _reserve(ctx, budgets)
+    account = budgets.find(ctx.call.actor, ctx.source.name)
+    if account is not None:
+        if not account.meters:
+            return None
+        request = ctx.call.request
+        if type(request) is Query and request.sink is None:
+            limits, streams = ctx.rewritten.limits, False  # nearly every call
+        else:
+            limits, streams = _limits(ctx), _streams(ctx)
+        spending = account.hold_now(limits, ctx.started_at, streams)
+        if spending is not None:
+            ctx.spending = spending
+            return None
+    return _reserve_late(ctx, budgets)
 
 
 def reserve_joined(ctx: CallContext) -> Any:
     """As `reserve`, for a statement whose tables of other sources were read. Raises: as that."""
     budgets = ctx.services.budgets
-    return None if budgets is None else _reserve(ctx, budgets)
-
-
-def _reserve(ctx: CallContext, budgets: BudgetLedger) -> Any:
-    meters = budgets.find(ctx.call.actor, ctx.source.name)
-    if meters is not None:
-        if not meters:
-            return None
-        spending = budgets.hold_now(meters, _limits(ctx), streams=_streams(ctx))
-        if spending is not None:
-            ctx.spending = spending
-            return None
-    return _reserve_late(ctx, budgets)
+    if budgets is None:
+        return None
+    account = budgets.find(ctx.call.actor, ctx.source.name)
+    return None if account is not None and not account.meters else _reserve_late(ctx, budgets)
 
 
 async def _reserve_late(ctx: CallContext, budgets: BudgetLedger) -> None:
@@ -89,8 +93,8 @@ def pay(ctx: CallContext) -> None:
     if spending is None:
         return
     ctx.spending = None
-    seconds = time.perf_counter() - spending.began if spending.began else 0.0
     if isinstance(payload, Page):
+        seconds = payload.elapsed_ms / 1_000 or _seconds(ctx)
         stream = spending.stream
         if stream is not None:
             rows, size = stream.rows_used, stream.bytes_used
@@ -102,10 +106,10 @@ def pay(ctx: CallContext) -> None:
         if spending.settle(1, rows, size, seconds):
             ctx.payload = structs.replace(payload, budget=note(spending.meters))
     elif isinstance(payload, Document):
-        if spending.settle(1, payload.items or 0, len(payload.json), seconds):
+        if spending.settle(1, payload.items or 0, len(payload.json), _seconds(ctx)):
             ctx.payload = structs.replace(payload, budget=note(spending.meters))
     else:
-        spending.settle(1, 0, 0, seconds)
+        spending.settle(1, 0, 0, _seconds(ctx))
 
 
 def pay_failed(ctx: CallContext) -> None:
@@ -114,10 +118,10 @@ def pay_failed(ctx: CallContext) -> None:
     if spending is None:
         return
     ctx.spending = None
-    if not spending.began:
+    if not ctx.run_began:
         spending.settle(0, 0, 0, 0.0)
         return
-    seconds, stream = time.perf_counter() - spending.began, spending.stream
+    seconds, stream = _seconds(ctx), spending.stream
     rows, size = (0, 0) if stream is None else (stream.rows_used, stream.bytes_used)
     spending.settle(1, rows, size, seconds)
 
@@ -150,6 +154,11 @@ def _limits(ctx: CallContext) -> Limits:
     if type(request) is FetchMore:
         return Limits(max_rows=request.max_rows)
     return ctx.rewritten.limits
+
+
+def _seconds(ctx: CallContext) -> float:
+    """How long the call has run; 0 if it did not."""
+    return time.perf_counter() - ctx.run_began if ctx.run_began else 0.0
 
 
 def _streams(ctx: CallContext) -> bool:

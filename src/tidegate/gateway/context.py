@@ -213,6 +213,8 @@ class CallContext(msgspec.Struct, eq=False):
     change: ChangeState = _NO_CHANGE
     spending: Spending | None = None
     """What it holds of budgets. Set by `reserve`, until they are paid."""
+    run_began: float = 0.0
+    """When a call that costs budgets began to run, by `time.perf_counter`. Set by `run`."""
     trace: Trace | None = None
     """The trace that it belongs to, while a product traces."""
     begins_trace: bool = False

@@ -70,9 +70,8 @@ async def _run(ctx: CallContext) -> Any:
     call, connection, request = ctx.call, ctx.connection, ctx.rewritten
     actor_id, limiter = call.actor.id, connection.limiter
     connection.last_active_at = ctx.started_at
-    spending = ctx.spending
-    if spending is not None:
-        spending.began = time.perf_counter()
+    if ctx.spending is not None:
+        ctx.run_began = time.perf_counter()
     if isinstance(request, TransactionRequest):
         if ctx.trace is not None:
             begin_statement(ctx)
@@ -85,8 +84,8 @@ async def _run(ctx: CallContext) -> Any:
         ctx.stage = "queued"
         await limiter.acquire(actor_id, request.limits.timeout_s, call.cancellation)
         ctx.stage = ""
-        if spending is not None:
-            spending.began = time.perf_counter()  # to wait for a place costs nothing
+        if ctx.spending is not None:
+            ctx.run_began = time.perf_counter()  # to wait for a place costs nothing
     try:
         if isinstance(request, Browse):
             return await describe(ctx, request)

@@ -1,0 +1,137 @@
+"""What all that a team switches on costs a call together: metrics, budgets and shipping.
+
+    ./dev bench together [--rounds N] [--seconds S] [--budgets one|four] [--memory CALLS]
+
+Two gates take turns, one without any of it. What is counted of the other ends when all lines of
+the turn are shipped, and its figures are read once in each, as Prometheus would. Then memory: each
+gate gets CALLS calls with ever new texts, and every 100,000 of them its resident bytes are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from bench import data
+from bench.budgets import GATES, set_budgets
+from bench.client import volley
+from bench.process import Launch, free_port
+from bench.servers import Contestant, core
+from bench.workloads import CLIENTS, SHOP, Running, start
+
+ROUNDS, SECONDS = 10, 3.0
+SETTLED_S = 2.5
+"""In which what a turn has left to ship is shipped."""
+STEP = 100_000
+MEMORY = 3 * STEP
+LONGEST_S = 600.0
+"""For the calls of one gate whose memory is read."""
+
+
+def make_gate(directory: Path, metrics_port: int) -> Contestant:
+    """The gate `core` with metrics, and shipping to a file; its budgets are in its state."""
+    made = core(state_name="budgets-together")
+    to = {"name": "file", "url": f"file://{directory}/record.jsonl"}
+    settings = {"ship": {"to": [to]}, "metrics": {"listen": f"127.0.0.1:{metrics_port}"}}
+    plain = made.http
+
+    def launch(port: int, database: Path) -> Launch:
+        command = plain(port, database)
+        return Launch((*command.argv, "--config", json.dumps(settings)), command.env)
+
+    return replace(made, name="together", http=launch)
+
+
+def scrape(port: int) -> int:
+    """Read the figures; how many lines they have."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        return answer.read().count(b"\n")
+
+
+def turn(one: Running, metrics_port: int | None, fresh: bool, seconds: float) -> float:
+    """CPU of one call in microseconds, with all that it leaves to be done."""
+    shots = one.points(fresh=fresh)
+    volley(one.port, shots, clients=CLIENTS, seconds=0.3)
+    time.sleep(SETTLED_S)
+    before = one.process.cpu()
+    fired = volley(one.port, shots, clients=CLIENTS, seconds=seconds)
+    if metrics_port is not None:
+        scrape(metrics_port)
+    time.sleep(SETTLED_S)
+    return (one.process.cpu() - before) / fired.calls * 1e6
+
+
+def measure_calls(gates: dict[str, tuple[Running, int | None]], given: argparse.Namespace) -> None:
+    """Print the CPU of a call of each gate, in turns, and the ratio."""
+    for fresh in (False, True):
+        found: dict[str, list[float]] = {name: [] for name in gates}
+        for number in range(given.rounds):
+            for name in list(gates) if number % 2 else reversed(gates):
+                one, port = gates[name]
+                found[name].append(turn(one, port, fresh, given.seconds))
+        ratios = [on / off for off, on in zip(found["off"], found["on"], strict=True)]
+        print(f"{'fresh' if fresh else 'repeated'} point query, {given.rounds} rounds in turns")
+        for name, rows in found.items():
+            print(f"  {name:3} {median(rows):7.1f} us CPU a call")
+        print(f"  ratio {median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}", flush=True)
+
+
+def measure_memory(gates: dict[str, tuple[Running, int | None]], calls: int) -> None:
+    """Print the resident bytes of each gate on its way to so many calls."""
+    for name, (one, port) in gates.items():
+        shots, end, sizes = one.points(fresh=True), time.monotonic() + LONGEST_S, list[int]()
+        done = 0
+        while done < calls and (left := end - time.monotonic()) > 0:
+            fired = volley(one.port, shots, clients=CLIENTS, calls=STEP, seconds=left)
+            done += fired.calls
+            time.sleep(SETTLED_S)
+            if port is not None:
+                scrape(port)
+            sizes.append(one.process.rss())
+        grown = (sizes[-1] - sizes[0]) / max(1, len(sizes) - 1)
+        shown = ", ".join(f"{size / 1e6:.1f}" for size in sizes)
+        print(
+            f"{name:3} MB after each {STEP:,} of {done:,} calls: {shown};"
+            f" {grown / 1e6:+.2f} MB in each after the first",
+            flush=True,
+        )
+
+
+def main() -> int:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS)
+    parser.add_argument("--budgets", choices=("one", "four"), default="four")
+    parser.add_argument("--memory", type=int, default=MEMORY, help="0: not measured")
+    given = parser.parse_args()
+    if not SHOP.exists():
+        SHOP.parent.mkdir(parents=True, exist_ok=True)
+        data.make_shop(SHOP)
+    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+        port = free_port()
+        all_on = make_gate(Path(made), port)
+        set_budgets("together", GATES[given.budgets])
+        gates: dict[str, tuple[Running, int | None]] = {
+            "off": (start(stack, core(state_name="together-off"), log_name="off"), None),
+            "on": (start(stack, all_on, log_name="on"), port),
+        }
+        if given.rounds:
+            measure_calls(gates, given)
+        if given.memory:
+            measure_memory(gates, given.memory)
+        lines = sum(1 for _ in (Path(made) / "record.jsonl").open("rb"))
+        print(f"{lines:,} events were shipped, {scrape(port):,} lines of figures read at last")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
