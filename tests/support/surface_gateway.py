@@ -10,9 +10,10 @@ from typing import Literal
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
+from tidegate.budgets.ledger import BudgetLedger
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.engines.registry import open_engine
-from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.handlers import Handlers
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
@@ -84,7 +85,7 @@ class SqliteGate:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[SqliteGate]:
-        state = SqliteState(self._directory / "state.db")
+        state = self.state = SqliteState(self._directory / "state.db")
         history = History(state.history)
         audit = AuditLog(self._directory / "audit")
         self.connections = connections = SourceConnections(
@@ -111,6 +112,7 @@ class SqliteGate:
                     ListTabs: workspace.list_tabs,
                 }
             ),
+            options=GatewayOptions(budgets=BudgetLedger(state.budgets)),
         )
         try:
             yield self

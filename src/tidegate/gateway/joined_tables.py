@@ -45,6 +45,8 @@ class Joins(NamedTuple):
     needs: OtherTables
     reads: tuple[Statement, ...]
     masked: tuple[tuple[str, str], ...]
+    budgets: list[str]
+    """What the replies to reading them said of budgets that are nearly used up."""
 
     def applied_to(self, request: EngineRequest) -> EngineRequest:
         """The request that runs. It names the masked columns of the other sources as well, and
@@ -76,7 +78,7 @@ async def find_joined(ctx: CallContext) -> None:
         reads.append(read)
         masked += hidden
     ctx.joined = tuple(joined)
-    ctx.joins = Joins(needs, tuple(reads), tuple(masked))
+    ctx.joins = Joins(needs, tuple(reads), tuple(masked), [])
 
 
 def rewrite_joined(ctx: CallContext) -> None:
@@ -190,9 +192,19 @@ async def read_joined(ctx: CallContext) -> None:
             raise _too_large(
                 table, f"{joins.needs.most_rows:,} rows", "join_rows", joins.needs.most_rows
             )
+        if page.budget:
+            joins.budgets.append(page.budget)
         rows_left -= len(rows.rows)
         joined.append(structs.replace(known, columns=rows.columns, rows=rows.rows))
     ctx.joined = tuple(joined)
+
+
+def tell_budgets(ctx: CallContext) -> None:
+    """Have the answer say what reading the tables has left of their budgets."""
+    payload = ctx.payload
+    if ctx.joins is not None and ctx.joins.budgets and isinstance(payload, Page):
+        said = dict.fromkeys(filter(None, (payload.budget, *ctx.joins.budgets)))
+        ctx.payload = structs.replace(payload, budget="; ".join(said))
 
 
 async def _answer(ctx: CallContext, table: OtherTable, request: EngineRequest) -> Reply:

@@ -24,7 +24,7 @@ from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import confirm_by_person, decide, inspect
 from tidegate.gateway.execution import run
 from tidegate.gateway.handlers import answer, find_handler
-from tidegate.gateway.joined_tables import find_joined, read_joined, rewrite_joined
+from tidegate.gateway.joined_tables import find_joined, read_joined, rewrite_joined, tell_budgets
 from tidegate.gateway.masking import hide_sessions, mask
 from tidegate.gateway.recorder import add_to_history, record_intent, record_outcome
 from tidegate.gateway.source_connections import connect
@@ -158,6 +158,7 @@ STATEMENT_STEPS = (
     _step(save_start, "approval.grant"),
     _step(run),
     _step(pay, "spending"),
+    _step(tell_budgets, "joins"),
     _step(record_outcome),
     _step(save_outcome, "approval.grant"),
     _step(add_to_history),

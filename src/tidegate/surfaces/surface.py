@@ -34,6 +34,7 @@ from tidegate.protocol.model import (
     Settings,
     Tool,
     ToolResult,
+    text,
 )
 from tidegate.protocol.tasks import Task
 from tidegate.surfaces.api import (
@@ -223,7 +224,9 @@ class Surface:
             self._record_own_refusal(error, tool_context)
             result = self._refusal(error, tool_context)
         if conventions.shrink is not None:
-            return _shrinkable(conventions.shrink, tool_context, result)
+            result = _shrinkable(conventions.shrink, tool_context, result)
+        if tool_context.budget:
+            return _with_note(result, tool_context.budget)
         return result
 
     def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
@@ -429,6 +432,22 @@ def _shrinkable(shrink: Shrink, tool_context: ToolContext, result: ToolResult) -
         return None if shorter is None else _shrinkable(shrink, tool_context, shorter)
 
     return structs.replace(result, shrink=shorten)
+
+
+def _with_note(result: ToolResult, note: str) -> ToolResult:
+    """The result, with a block for what is left of budgets if the tool does not say it itself."""
+    shrink = result.shrink
+
+    def shorten(size: int) -> ToolResult | None:
+        shorter = None if shrink is None else shrink(size)
+        return None if shorter is None else _with_note(shorter, note)
+
+    content = result.content
+    if content is None:
+        content = (text((result.body or b"").decode()),)
+    if not any(note in block.get("text", "") for block in content):
+        result = structs.replace(result, content=(*content, text(f"{note}.")))
+    return structs.replace(result, shrink=None if shrink is None else shorten)
 
 
 def _shown_outcome(outcome: ToolResult | RpcError) -> ToolResult:

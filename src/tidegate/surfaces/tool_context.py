@@ -15,6 +15,7 @@ from tidegate.errors import OUTCOME_UNKNOWN, Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.replies import Reply, SourceEntry
 from tidegate.model.requests import Basis, Call, ListSources, OpenTemporary, Request
+from tidegate.model.results import Document, Page
 from tidegate.protocol.model import Ask, Context, Info
 from tidegate.protocol.session_state import SessionState
 
@@ -108,6 +109,8 @@ class ToolContext(msgspec.Struct, eq=False):
     """What the replies of this call were read under."""
     failed_with: Code | None = None
     """The code of the error with which this call has ended."""
+    budget: str = ""
+    """What is left of budgets that are nearly used up, as the last reply that said so has it."""
 
     @property
     def actor(self) -> Actor:
@@ -172,6 +175,8 @@ class ToolContext(msgspec.Struct, eq=False):
         payload = reply.payload
         if not isinstance(payload, expected):
             raise TidegateError(Code.INTERNAL, f"The gate answered {type(payload).__name__}")
+        if isinstance(payload, (Page, Document)) and payload.budget:
+            self.budget = payload.budget
         return payload
 
     async def _send(self, call: Call, *, asks: bool) -> Reply:

@@ -139,9 +139,12 @@ def error_fields(
 
 def _detail(error: TidegateError) -> str:
     """`CODE, call ID, {"http_status": 403, "retryable": false}`: our code, and where they are known
-    the id of the call and what a provider answered; on lines before it what the database says."""
+    the id of the call, what a provider answered and how long to wait; on lines before it what the
+    database says."""
     text = error.code.value + (f", call {error.call_id}" if error.call_id else "")
     reply = {name: error.details[name] for name in _OF_A_PROVIDER if name in error.details}
+    if error.retry_after_s is not None:
+        reply["retry_after_s"] = error.retry_after_s
     text = f"{text}, {msgspec.json.encode(reply).decode()}" if reply else text
     said = _said(error)
     return f"{said}\n{text}" if said else text

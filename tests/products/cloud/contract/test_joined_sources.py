@@ -22,6 +22,7 @@ from tidegate.approvals.approvals import ApprovalNeeded
 from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
+from tidegate.model.budgets import Budget
 from tidegate.model.replies import Prepared
 from tidegate.model.requests import Call, EngineRequest, Explain, Prepare, Query
 from tidegate.model.results import Limits, Page
@@ -383,3 +384,21 @@ async def test_values_come_as_numbers_where_sqlite_has_the_very_same_and_else_as
          '{"a": 1}', "00000000-0000-0000-0000-000000000001", "0102", 1],
         [0.1, "real", None, None, None, None, "", 0],
     ]  # fmt: skip
+
+
+async def test_a_join_says_what_is_left_of_the_budget_of_the_other_source(
+    shop: EngineShop, desk_of: Opened, farm: Farm
+) -> None:
+    async with desk_of(shop) as desk:
+        assert desk.gate.state.budgets.add(Budget("b", "calls", "day", 5, source="shop"))
+        text = (
+            "SELECT a.name FROM farm.live.animals a"
+            f" JOIN shop.{shop.schema}.orders o ON o.id = a.id"
+        )
+        said: list[str] = []
+        for _ in range(5):
+            page = await desk.answer(Query(Statement(text)))
+            said.append(page.budget.partition(" left of the budget of 5 calls a day")[0])
+        assert said == ["", "", "", "1 call", "0 calls"]
+        error = await desk.refusal(text)
+        assert error.code is Code.LIMIT_BUDGET and "all callers on shop" in error.message

@@ -59,6 +59,8 @@ def shown_error(error: TidegateError, context: ToolContext) -> Mapping[str, Any]
     fields["code"] = error.code.value
     if error.hint:
         fields["hint"] = error.hint
+    if error.retry_after_s is not None:
+        fields["retryAfter"] = error.retry_after_s
     return fields
 
 

@@ -49,6 +49,7 @@ _SHOWN = frozenset(
         Code.SQL_TOO_LONG,
         Code.LIMIT_TIME,
         Code.LIMIT_BYTES,
+        Code.LIMIT_BUDGET,
         Code.LIMIT_RATE,
         Code.MODEL_LIMIT,
         Code.RESULT_GONE,

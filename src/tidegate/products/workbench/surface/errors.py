@@ -106,6 +106,8 @@ def error_renderer(status_of: StatusOf) -> ErrorRenderer:
         asked = context.context
         plain = status_of(code, asked.client, asked.revision, asked.user_agent) == 200
         where = {name: error.details[name] for name in _WHERE if name in error.details}
+        if error.retry_after_s is not None:
+            where["retry_after_s"] = error.retry_after_s
         raise RpcError(
             code,
             f"{prefix}: {words}" if prefix else words,
