@@ -42,6 +42,9 @@ rm -rf "$root"/etc/dpkg "$root"/lib/systemd "$root"/usr/games "$root"/usr/includ
 rm -rf "$library"/bin "$library"/pytz/zoneinfo
 find "$root/usr/sbin" "$root/sbin" -mindepth 1 -delete 2> /dev/null || true
 find "$root/usr/bin" "$root/bin" -mindepth 1 ! -name 'python3*' -delete 2> /dev/null || true
+# Of AWS' services those that secrets and logins need; the documents of the others are 20 MB.
+find "$library/botocore/data" -mindepth 1 -maxdepth 1 -type d ! -name rds ! -name secretsmanager \
+    ! -name signin ! -name sso ! -name sso-oidc ! -name sts -exec rm -rf {} +
 find "$library" -type d -name tests -prune -exec rm -rf {} +
 find "$library" \( -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.pyi' -o -name RECORD \
     -o -name direct_url.json -o -name REQUESTED \) -delete

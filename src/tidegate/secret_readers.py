@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,25 +28,31 @@ Reference = tuple[str, str]
 
 MAX_SECRET_BYTES = 65_536
 
+GIVE_BACK_S = 3.0
+
 _AT_ONCE = 4
 """How many are read at the same time."""
 
 
 class Reading:
     """A secret that was read, and for how long it is good, on `time.monotonic`: until `login_until`
-    it opens connections, at `session_until` the account is removed. None: it does not end."""
+    it opens connections, at `session_until` the account is removed. None: it does not end.
+    `give_back` has an account on lease removed earlier; it blocks for a few seconds at most, and
+    never raises. Readings of one lease have the same."""
 
-    __slots__ = ("login_until", "read_at", "secret", "session_until")
+    __slots__ = ("give_back", "login_until", "read_at", "secret", "session_until")
 
     def __init__(
         self,
         secret: str,
         login_until: float | None = None,
         session_until: float | None = None,
+        give_back: Callable[[], None] | None = None,
     ) -> None:
         self.secret = secret
         self.login_until = login_until
         self.session_until = session_until
+        self.give_back = give_back
         self.read_at = time.monotonic()
 
 
@@ -141,6 +147,24 @@ async def read_elsewhere(references: Collection[Reference]) -> dict[Reference, R
     from asyncio import get_running_loop
 
     return await get_running_loop().run_in_executor(_threads(), read_now, references)
+
+
+async def give_back(readings: Iterable[Reading]) -> None:
+    """Have the accounts on lease removed that are not over. What cannot be given back within
+    `GIVE_BACK_S` ends with its lease."""
+    now = time.monotonic()
+    lent = {
+        each.give_back
+        for each in readings
+        if each.give_back is not None and (each.session_until is None or each.session_until > now)
+    }
+    if not lent:
+        return
+    from asyncio import get_running_loop, wait
+
+    loop = get_running_loop()
+    returns = [loop.run_in_executor(_threads(), each) for each in lent]
+    await wait(returns, timeout=GIVE_BACK_S)
 
 
 @cache

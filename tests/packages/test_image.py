@@ -37,12 +37,15 @@ HARD = (
 )
 USES = """
 import opentelemetry.exporter.otlp.proto.common.trace_encoder, opentelemetry.sdk.metrics
-import asyncmy, duckdb, hvac, jwt, prometheus_client, psycopg, python_calamine, pytz, ssl, uvloop
+import asyncmy, boto3, duckdb, hvac, jwt, prometheus_client, psycopg, python_calamine, pytz, ssl
+import uvloop
 from zoneinfo import ZoneInfo
 assert ssl.create_default_context().cert_store_stats()["x509_ca"] > 100
 assert ZoneInfo("Europe/Berlin") and duckdb.connect().execute("SELECT 42").fetchone() == (42,)
 import sqlglot
 assert sqlglot.parse_one("SELECT a FROM b", read="postgres").sql("mysql") == "SELECT a FROM b"
+aws = boto3.Session(region_name="eu-west-1")
+assert [aws.client(name) for name in ("secretsmanager", "rds", "sts", "sso", "sso-oidc")]
 assert sqlglot.tokenizer_core.__file__.endswith(".so"), "the compiled parser"
 """
 

@@ -354,14 +354,16 @@ class SourceConnections:
         """Close every engine."""
         for key in list(self._temporary):
             self._end_temporary(key)
+        engines: list[Engine] = []
         for connection in set(self._connections.values()):
             connection.forget_profiles()
             if connection.opening is not None:
                 connection.opening.cancel()
             if connection.engine is not None:
-                engine, connection.engine = connection.engine, None
+                engines.append(connection.engine)
+                connection.engine = None
                 self._opened.discard(connection)
-                await engine.close()
+        await asyncio.gather(*(engine.close() for engine in engines))
         if self._closing:
             await asyncio.wait(self._closing)
 

@@ -23,7 +23,7 @@ from tidegate.engines.common.login_refusals import check_refusal, forget_refusal
 from tidegate.engines.registry import secrets_of, texts_of
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
-from tidegate.secret_readers import Reading
+from tidegate.secret_readers import Reading, give_back
 from tidegate.secrets import readings_at_hand
 
 TargetT = TypeVar("TargetT")
@@ -82,7 +82,9 @@ class RenewedLogin(Generic[TargetT]):
         self._source = source
         self._read = read
         self.target = read(source)
-        self._term = Term.of(readings_at_hand(texts_of(source)))
+        self._lent: list[Reading] = []
+        """Of accounts on lease that may not be over."""
+        self._term = self._take_term()
         self._is_new = True
         """No login was tried yet, so what was read is as new as it can be."""
         self._failure: tuple[float, TidegateError] | None = None
@@ -124,6 +126,22 @@ class RenewedLogin(Generic[TargetT]):
             self._timer = None
         if self._renewal is not None:
             self._renewal.cancel()
+
+    async def give_back(self) -> None:
+        """Have the accounts that are on lease removed, when no connection needs them any more. It
+        takes seconds at most, and never raises."""
+        lent, self._lent = self._lent, []
+        await give_back(lent)
+
+    def _take_term(self) -> Term | None:
+        readings, now = readings_at_hand(texts_of(self._source)), time.monotonic()
+        self._lent = [
+            each
+            for each in (*self._lent, *readings)
+            if each.give_back is not None
+            and (each.session_until is None or each.session_until > now)
+        ]
+        return Term.of(readings)
 
     async def _open(self, connect: Callable[[TargetT], Awaitable[OpenedT]]) -> OpenedT:
         tried = self.target
@@ -207,7 +225,7 @@ class RenewedLogin(Generic[TargetT]):
         """Take what is at hand. Raises: TidegateError."""
         was_leased = self.is_leased
         self.target = self._read(self._source)
-        self._term = Term.of(readings_at_hand(texts_of(self._source)))
+        self._term = self._take_term()
         if was_leased and self._renewed is not None:
             self._renewed()
             self._set_timer()

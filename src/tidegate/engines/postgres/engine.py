@@ -692,6 +692,7 @@ class PostgresEngine:
     async def close(self) -> None:
         self._login.close()
         await self._server.close()
+        await self._login.give_back()
 
     def _path(self, request: EngineRequest) -> bytes | None:
         """The search path of a request; None for the source's own."""

@@ -7,8 +7,7 @@ that was made for it, where there is a login.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tidegate.config.installation import add_command
@@ -24,10 +23,11 @@ _KIND = "VAULT"
 
 
 class _Found(NamedTuple):
-    """What is at a path. `ends_at`: when the account is removed."""
+    """What is at a path. `ends_at`: when the account is removed; `give_back`: has it removed."""
 
     fields: Mapping[str, Any]
     ends_at: float | None = None
+    give_back: Callable[[], None] | None = None
 
 
 def read_all(names: Collection[str], settings: VaultSettings | None) -> Mapping[str, Reading]:
@@ -59,19 +59,14 @@ def read_all(names: Collection[str], settings: VaultSettings | None) -> Mapping[
 
 def _read(server: VaultServer, reference: VaultReference) -> _Found:
     """Raises: VaultRefusal."""
-    began = time.monotonic()
     if reference.engine != "creds":
         answer = server.read(reference.path)
         data = answer.get("data")
         if reference.engine == "data":
             data = data.get("data") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - parsed JSON
         return _Found(_fields(data, server))  # pyright: ignore[reportUnknownArgumentType] - as above
-    answer, token_until = server.lease(reference.path)
-    ends = [each for each in (token_until,) if each is not None]
-    lease_s = answer.get("lease_duration")
-    if isinstance(lease_s, int) and lease_s > 0:
-        ends.append(began + lease_s)
-    return _Found(_fields(answer.get("data"), server), min(ends, default=None))
+    lease = server.lease(reference.path)
+    return _Found(_fields(lease.answer.get("data"), server), lease.ends_at, lease.give_back)
 
 
 def _fields(data: Any, server: VaultServer) -> Mapping[str, Any]:
@@ -89,4 +84,4 @@ def _reading(name: str, reference: VaultReference, found: _Found, server: VaultS
             f"{server.place} has no text in the field `{reference.field}` there",
             f"Fields there: {known}.",
         )
-    return Reading(str(value), session_until=found.ends_at)
+    return Reading(str(value), session_until=found.ends_at, give_back=found.give_back)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -19,7 +21,10 @@ from tidegate.products.vault.references import VaultRefusal
 from tidegate.products.vault.settings import VaultSettings
 from tidegate.secrets import redact, resolve_option
 
+GIVE_BACK_S, AWAY_S = 2.0, 30.0
 _MOST_TEXT = 200
+
+logger = logging.getLogger("tidegate.vault")
 
 
 class _Token(NamedTuple):
@@ -31,6 +36,15 @@ class _Token(NamedTuple):
     ends_at: float | None = None
 
 
+class VaultLease(NamedTuple):
+    """What a path gives on lease. It ends with the token that took it, or earlier; `give_back` ends
+    it at once."""
+
+    answer: dict[str, Any]
+    ends_at: float | None
+    give_back: Callable[[], None] | None
+
+
 class VaultServer:
     """The server of the settings. Used by several threads."""
 
@@ -38,6 +52,8 @@ class VaultServer:
         self._settings = settings
         self._lock = threading.Lock()
         self._token: _Token | None = None
+        self._away_until = 0.0
+        """Nothing is given back before: it did not answer the last time."""
 
     @property
     def place(self) -> str:
@@ -57,13 +73,43 @@ class VaultServer:
         # A token of a login may have been taken back, or used up.
         return self._asked(path, self._new_token())
 
-    def lease(self, path: str) -> tuple[dict[str, Any], float | None]:
-        """What a path gives on lease, and the end of the token that took it, with which it ends.
-        Raises: VaultRefusal."""
+    def lease(self, path: str) -> VaultLease:
+        """What a path gives on lease. Raises: VaultRefusal."""
+        began = time.monotonic()
         token = self._new_token()
         if not self._logs_in:
             token = self._lasting(token)
-        return self._asked(path, token), token.ends_at
+        answer = self._asked(path, token)
+        ends = [] if token.ends_at is None else [token.ends_at]
+        lease_s, id = answer.get("lease_duration"), answer.get("lease_id")
+        if isinstance(lease_s, int) and lease_s > 0:
+            ends.append(began + lease_s)
+        give_back = partial(self._give_back, path, token, id) if isinstance(id, str) else None
+        return VaultLease(answer, min(ends, default=None), give_back)
+
+    def _give_back(self, path: str, token: _Token, id: str) -> None:
+        """End a lease before its time, together with the token if that was made for it alone. Never
+        raises."""
+        with self._lock:
+            if time.monotonic() < self._away_until:
+                return
+            if self._logs_in and self._token == token:
+                self._token = None
+        try:
+            client = self._client(token.text, GIVE_BACK_S)
+            try:
+                if self._logs_in:
+                    client.auth.token.revoke_self()
+                else:
+                    client.sys.revoke_lease(id)
+            finally:
+                client.adapter.close()
+        except (hvac.exceptions.VaultError, requests.RequestException, VaultRefusal) as error:
+            if isinstance(error, requests.RequestException):
+                with self._lock:
+                    self._away_until = time.monotonic() + AWAY_S
+            why = error.why if isinstance(error, VaultRefusal) else self._refusal(error).why
+            logger.info("The lease of %s ends by itself: %s", path, why)
 
     @property
     def _logs_in(self) -> bool:
@@ -170,7 +216,7 @@ class VaultServer:
             )
         return token
 
-    def _client(self, token: str) -> Any:
+    def _client(self, token: str, timeout_s: float | None = None) -> Any:
         address = self._address()
         if not address:
             raise VaultRefusal(
@@ -187,7 +233,7 @@ class VaultServer:
             address,
             token,
             verify=session.verify,
-            timeout=cast("int", self._settings.timeout_s),  # requests takes any number
+            timeout=cast("int", timeout_s or self._settings.timeout_s),  # any number will do
             session=session,
             allow_redirects=False,
             namespace=self._settings.namespace or _variable("NAMESPACE"),

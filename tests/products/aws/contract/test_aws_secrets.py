@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +15,10 @@ import pytest
 
 import support.postgres_server as postgres_server
 from external.install import python_of
+from support.certificates import Authority
 from support.free_ports import claim_port
 from support.loop_server import loop_server
+from support.mysql_login import clear_logins
 from tidegate.app import App
 from tidegate.config.loading import load
 from tidegate.engines.common import renewed_login
@@ -177,3 +180,33 @@ async def test_each_login_to_rds_sends_a_token_of_its_user_and_place(
     assert all(each.startswith("db.example:5432/?Action=connect&DBUser=ann&") for each in sent)
     assert 1 <= len(sent) <= 2, "one new read"
     assert sent[0] not in f"{caught.value}{caught.value.details}"
+
+
+@pytest.mark.needs("mysql")
+async def test_a_mysql_of_rds_gets_its_token_in_the_clear_by_verified_tls_alone(
+    aws: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path, "authority")
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(*authority.sign("db", "127.0.0.1"))
+    async with clear_logins(tls) as server:
+        place = f"mysql://ann:${{RDS:ann@db.example:3306}}@127.0.0.1:{server.port}/shop"
+        sources = [
+            {"name": "open", "url": f"{place}?tls=require"},
+            {"name": "shop", "url": f"{place}?tls=verify&tls_ca={authority.file}"},
+        ]
+        settings = {"aws": {"region": "eu-west-1"}, "sources": sources}
+        (tmp_path / "state").mkdir(mode=0o700)
+        app = App(load(json.dumps(settings)), tmp_path / "state")
+        try:
+            for name in ("open", "shop"):
+                call = Call(ACTOR, "core", "query", Query(Statement("SELECT 1")), name)
+                with pytest.raises(TidegateError) as caught:
+                    await app.gateway.handle(call)
+                assert ("in the clear" in caught.value.message) is (name == "open")
+                assert bool(server.passwords) is (name == "shop")
+        finally:
+            await app.close()
+    assert all(
+        each.startswith("db.example:3306/?Action=connect&DBUser=ann&") for each in server.passwords
+    )

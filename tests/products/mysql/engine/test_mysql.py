@@ -459,6 +459,8 @@ async def test_tls_is_used_as_the_url_says(encrypted, monkeypatch, options, work
             async with case.opened():
                 pass
         assert caught.value.code in (Code.SOURCE_UNREACHABLE, Code.SOURCE_URL)
+        said = "certificate is not trusted" if "verify" in options else "cannot be read"
+        assert said in caught.value.message
         return
     async with case.opened() as engine:
         ((_, cipher),) = await case.ask(engine, "SHOW SESSION STATUS LIKE 'Ssl_cipher'")

@@ -104,6 +104,37 @@ async def test_connections_get_the_account_of_a_new_lease_and_what_runs_ends_fir
         assert connection.lease.ends_at > lease.ends_at, "as Prometheus is told"
 
 
+@pytest.mark.parametrize("login", ["token", "approle"])
+async def test_a_source_that_is_closed_gives_its_lease_back(tmp_path: Path, login: str) -> None:
+    leased = Leased("1h")
+    revokes = 'path "sys/leases/revoke" { capabilities = ["update"] }'
+    if login == "token":
+        leased.token = leased.vault.token(RULES, revokes)
+        opened = leased.gate(tmp_path)
+    else:
+        role, secret = leased.vault.approle(RULES)
+        (tmp_path / "secret").write_text(secret)
+        approle = {"role_id": role, "secret_id": f"${{FILE:{tmp_path}/secret}}"}
+        vault = {"address": leased.vault.address, "approle": approle}
+        opened = gate_of(leased.url, vault, tmp_path / "state")
+    async with opened as gate:
+        await asyncio.gather(*[gate.ask("SELECT pg_sleep(0.1)") for _ in range(3)])
+        assert len(leased.accounts()) == 1
+    await until(lambda: not leased.accounts(), "the end of the account, long before its lease's")
+
+
+async def test_a_stop_does_not_wait_for_a_vault_that_is_away(tmp_path: Path) -> None:
+    leased = Leased("1h")
+    async with between("127.0.0.1", leased.vault.port) as proxy:
+        address = f"http://127.0.0.1:{proxy.port}"
+        async with leased.gate(tmp_path, address, timeout_s=60) as gate:
+            await gate.connect()
+            proxy.stall()
+        proxy.flow()
+    assert len(leased.accounts()) == 1, "its token may not end it, so the vault does in an hour"
+    leased.vault.client.sys.revoke_prefix(leased.path)
+
+
 @pytest.mark.needs("jdbc")
 async def test_a_source_of_a_driver_gets_the_account_of_a_new_lease(tmp_path: Path) -> None:
     leased = Leased("6s")

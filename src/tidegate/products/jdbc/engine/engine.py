@@ -288,6 +288,7 @@ class JdbcEngine:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.leave()
+        await self._login.give_back()
 
     def _renew_connections(self) -> None:
         for pool in {self._readers, self._writers}:

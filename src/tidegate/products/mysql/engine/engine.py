@@ -444,6 +444,7 @@ class MysqlEngine:
     async def close(self) -> None:
         self._login.close()
         await self._server.close()
+        await self._login.give_back()
 
     async def _mark(self, session: MysqlSession) -> str:
         """When the server started, and how often schemas were changed since then."""

@@ -102,6 +102,17 @@ def unreachable(message: str, number: int = 0) -> TidegateError:
     return TidegateError(code, clean(message), hint=hint, details=details)
 
 
+def asks_for_clear_password() -> TidegateError:
+    """The error for a server that is not proved to be the right one, and wants to read the
+    password."""
+    return TidegateError(
+        Code.SOURCE_UNREACHABLE,
+        "The server asks for the password in the clear, which is sent by verified TLS or a Unix"
+        " socket alone.",
+        hint="Write `tls=verify` into the source's URL, and `tls_ca` if the authority is your own.",
+    )
+
+
 def _out_of_range(message: str) -> str:
     kind = _RANGE_KIND.match(message)
     return f"{kind[0] if kind else 'A'} value is out of range."

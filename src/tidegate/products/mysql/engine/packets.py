@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl
 import struct
 from typing import Any, cast
 
@@ -18,8 +19,11 @@ from asyncmy.constants.CLIENT import MULTI_STATEMENTS, SSL
 from asyncmy.errors import MySQLError
 
 from tidegate.engines.common.errors import lost, too_large
-from tidegate.products.mysql.engine.errors import unreachable
+from tidegate.products.mysql.engine.errors import asks_for_clear_password, unreachable
 from tidegate.products.mysql.engine.url import Conninfo
+
+_IN_THE_CLEAR = ("mysql_clear_password", "dialog")
+"""Ways to log in by which the password is sent as it is, on whatever the server asks for them."""
 
 
 class _Connection(Connection):
@@ -31,6 +35,7 @@ class _Connection(Connection):
         inside._client_flag &= ~MULTI_STATEMENTS
         self._host_named = target.host
         self._must_hide = target.tls in ("require", "verify")
+        self._shows_password = target.tls == "verify" or target.socket is not None
 
     async def _request_authentication(self) -> None:
         inside = cast("Any", self)
@@ -41,6 +46,12 @@ class _Connection(Connection):
             inside._client_flag &= ~SSL
         inside._host = self._host_named  # TLS verifies this name, not the address of the connection
         await cast("Any", super())._request_authentication()
+
+    async def _process_auth(self, plugin_name: bytes, auth_packet: Any) -> Any:
+        # The driver would send the password to any server, without TLS as well.
+        if plugin_name.decode("ascii", "replace") in _IN_THE_CLEAR and not self._shows_password:
+            raise asks_for_clear_password()
+        return await cast("Any", super())._process_auth(plugin_name, auth_packet)
 
 
 async def log_in(target: Conninfo) -> Any:
@@ -68,6 +79,10 @@ def _described(error: MySQLError) -> tuple[str, int]:
     cause = error.__cause__
     if isinstance(cause, socket.gaierror):
         return "The server cannot be reached: no address is known for its host.", 0
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"The server's certificate is not trusted: {cause.verify_message}.", 0
+    if isinstance(cause, ssl.SSLError):
+        return f"No TLS could be agreed on with the server: {cause.reason}.", 0
     if isinstance(cause, OSError) and cause.errno:
         return f"The server cannot be reached: {os.strerror(cause.errno)}.", 0
     return "The server cannot be reached.", 0
