@@ -20,13 +20,14 @@ class Limit:
     """Admits requests. Used on the event loop."""
 
     def __init__(
-        self, ratio: float, per_s: int, clock: Callable[[], float] = time.monotonic
+        self, ratio: float, per_s: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._bound = round(ratio * (_LOW_64_BITS + 1))
         self._ratio = ratio
         self._per_s = per_s
+        self._most = max(1.0, per_s) if per_s else 0.0
         self._clock = clock
-        self._left = float(per_s)
+        self._left = self._most
         self._at = clock()
         self.refused = 0
         """Requests that were to be traced, and were too many."""
@@ -43,7 +44,7 @@ class Limit:
     def _take(self) -> bool:
         if self._left < 1.0:
             now = self._clock()
-            self._left = min(float(self._per_s), self._left + (now - self._at) * self._per_s)
+            self._left = min(self._most, self._left + (now - self._at) * self._per_s)
             self._at = now
             if self._left < 1.0:
                 self.refused += 1

@@ -11,6 +11,7 @@ from tidegate.app import App
 from tidegate.audit.shipped import gate_id
 from tidegate.config.installation import add_command
 from tidegate.errors import Code, TidegateError
+from tidegate.model.worker_share import own_share
 from tidegate.products.otel.settings import OtelSettings
 from tidegate.service import Figure
 
@@ -82,7 +83,7 @@ class OtelService:
         export = Export(settings, read, app.config.stop_grace_s)
         provider = TracerProvider(ALWAYS_ON, resource, shutdown_on_exit=False)
         provider.add_span_processor(export)
-        limit = Limit(settings.sample_ratio, settings.traces_per_s)
+        limit = Limit(settings.sample_ratio, settings.traces_per_s / own_share().count)
         spans = provider.get_tracer(names.SCOPE, __version__)
         labels = SourceLabels(lambda name: True)  # a statement runs on sources of the gate alone
         self._export, self._limit = export, limit

@@ -38,7 +38,8 @@ class OtelSettings(Section, frozen=True, forbid_unknown_fields=True):
     sample_ratio: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
     """The share of requests that are traced. Those of one trace are traced all, or none."""
     traces_per_s: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 100
-    """At most so many requests are traced in a second, whatever their callers ask for."""
+    """At most so many requests are traced in a second, by all workers together and on average,
+    whatever their callers ask for."""
     metrics: bool = True
     """Whether durations are sent as metrics; they count every request, traced or not."""
     metrics_interval_s: Annotated[float, msgspec.Meta(ge=1, le=3_600)] = 60.0

@@ -34,6 +34,16 @@ def test_no_more_are_traced_in_a_second_than_the_limit(given_parent: SpanContext
     assert [limit.admits(given_parent) for _ in range(5)] == [True, True, True, False, False]
 
 
+def test_a_worker_has_its_part_of_the_limit_also_where_that_is_less_than_one() -> None:
+    clock = Clock()
+    limit = Limit(1.0, 2 / 8, clock)
+    assert [limit.admits(None) for _ in range(3)] == [True, False, False]
+    clock.now += 2.0
+    assert not limit.admits(None)
+    clock.now += 2.0
+    assert [limit.admits(None) for _ in range(3)] == [True, False, False]
+
+
 def test_a_clock_that_stands_still_admits_no_more() -> None:
     limit = Limit(1.0, 1, Clock())
     assert sum(limit.admits(None) for _ in range(1_000)) == 1
