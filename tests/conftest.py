@@ -20,6 +20,8 @@ import without
 from support import off_loop
 from support.cheap_hashes import make_hashes_cheap
 from support.eventually import HANG_S
+from support.quick_starts import start_quickly
+from support.state_template import copy_states
 
 # The tests start hundreds of processes, which would each compile the package again where the
 # environment says that no bytecode is written.
@@ -45,6 +47,8 @@ def _keep_files_in_memory() -> None:
 _keep_files_in_memory()
 make_hashes_cheap()
 off_loop.install()
+start_quickly()
+copy_states()
 
 # No time limit on an example, nor on making one: a loaded machine is slow, and slowness is measured
 # in bench/. The same examples in each run: a change is judged by what it changes. Others are looked

@@ -54,10 +54,16 @@ def index(released: Path) -> Iterator[str]:
         yield url
 
 
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What one installer has downloaded and unpacked, for the next account."""
+    return tmp_path_factory.mktemp("downloads")
+
+
 class Account:
     """A home that was empty, and an environment with the installers on its PATH."""
 
-    def __init__(self, home: Path, index: str, way: str) -> None:
+    def __init__(self, home: Path, index: str, way: str, downloads: Path) -> None:
         self.home = home
         self._base = {
             name: text for name, text in os.environ.items()
@@ -76,6 +82,9 @@ class Account:
             "UV_PYTHON": sys.executable,
             "UV_PYTHON_DOWNLOADS": "never",
             "PIPX_DEFAULT_PYTHON": sys.executable,
+            "PIP_CACHE_DIR": str(downloads / "pip"),
+            "UV_CACHE_DIR": str(downloads / "uv"),
+            "PIP_NO_COMPILE": "1",  # the few modules that run are compiled then
         }
 
     def run(
@@ -125,10 +134,10 @@ def way(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def account(tmp_path: Path, index: str, way: str) -> Generator[Account]:
+def account(tmp_path: Path, index: str, way: str, downloads: Path) -> Generator[Account]:
     home = tmp_path / "home"
     home.mkdir()
-    account = Account(home, index, way)
+    account = Account(home, index, way, downloads)
     for words in INSTALLATIONS[way]:
         done = account.run(*words)
         assert done.returncode == 0, done.stderr

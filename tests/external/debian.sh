@@ -10,7 +10,7 @@ PATH="$PATH:/usr/sbin" command -v mariadbd > /dev/null || missing+=(mariadb-serv
 PATH="$PATH:/usr/sbin" command -v sshd > /dev/null || missing+=(openssh-server openssh-client)
 command -v dbus-daemon > /dev/null || missing+=(dbus-daemon)
 command -v gnome-keyring-daemon > /dev/null || missing+=(gnome-keyring)
-command -v chromium > /dev/null || missing+=(chromium)
+command -v chromium-headless-shell > /dev/null || missing+=(chromium-headless-shell)
 command -v strace > /dev/null || missing+=(strace)
 PATH="$PATH:/usr/sbin" command -v rsyslogd > /dev/null || missing+=(rsyslog rsyslog-openssl)
 command -v javac > /dev/null || missing+=(default-jdk-headless)

@@ -108,8 +108,7 @@ class PostgresShop(Shop):
         import psycopg
 
         self.server = postgres_server.shared()
-        self.database = self.server.new_database()
-        self.server.ask(script, self.database)
+        self.database = self.server.copy_of(script)
         self._watch = psycopg.connect(self.server.conninfo(self.database), autocommit=True)
         return self.server.url(self.database)
 

@@ -186,15 +186,13 @@ def make_duck(directory: Path) -> str:
 
 def make_pg(_: Path) -> str:
     server = postgres_server.shared()
-    name = server.new_database()
-    for each in (
+    statements = (
         *script("DOUBLE PRECISION", "TEXT"),
         *ODD["pg"],
         "CREATE FUNCTION stamp() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
         "CREATE TRIGGER stamp BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION stamp()",
-    ):
-        server.ask(each, name)
-    return server.url(name)
+    )
+    return server.url(server.copy_of("; ".join(statements)))
 
 
 def make_maria(_: Path) -> str:

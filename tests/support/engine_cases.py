@@ -373,10 +373,7 @@ INSERT INTO parts SELECT id + 10 * k, id FROM items, generate_series(0, 1) AS k;
 def make_postgres(kind: str) -> Callable[[Path], str]:
     def make(_: Path) -> str:
         server = postgres_server.shared(kind)
-        if not server.ask("SELECT 1 FROM pg_database WHERE datname = 'engine_cases'"):
-            server.ask("CREATE DATABASE engine_cases")
-            server.ask(POSTGRES_SHOP, "engine_cases")
-        return server.url(server.new_database("engine_cases"))
+        return server.url(server.copy_of(POSTGRES_SHOP))
 
     return make
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import support.mysql_server as mysql_server
 import support.postgres_server as postgres_server
+from support.duckdb_files import database_of
 from support.surface_client import WRITER, Peer
 from support.surface_gateway import SHOP_ID, SqliteGate
 from tidegate.config.model import Config
@@ -158,7 +160,9 @@ class DuckdbShop(EngineShop):
 
     def build(self) -> str:
         self.path = self.directory / "shop.duckdb"
-        self.script(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
+        self.path.write_bytes(
+            database_of(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
+        )
         return f"duckdb:///{self.path}"
 
     def script(self, text: str) -> None:
@@ -180,11 +184,14 @@ class PostgresShop(EngineShop):
 
     def build(self) -> str:
         self.server = postgres_server.shared("wheel")
-        self.name = self.server.new_database()
-        self.second_database = self.server.new_database()
-        self.script(f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}")
-        self.server.ask(SECOND_DATABASE, self.second_database)
+        self.name = self.server.copy_of(
+            f"{SHOP} CREATE SCHEMA reporting; {ELSEWHERE.format(place='reporting.')}"
+        )
         return self.server.url(self.name)
+
+    @cached_property
+    def second_database(self) -> str:
+        return self.server.copy_of(SECOND_DATABASE)
 
     def script(self, text: str) -> None:
         self.server.ask(text, self.name)
@@ -206,13 +213,17 @@ class MariadbShop(EngineShop):
 
     def build(self) -> str:
         self.server = mysql_server.shared()
-        self.name = self.server.new_database()
-        self.second_database = self.server.new_database()
-        for name in (self.name, self.second_database):
-            self.server.script(f"ALTER DATABASE {name} CHARACTER SET utf8mb4")
-        self.script(SHOP)
-        self.server.script(ELSEWHERE.format(place="") + SECOND_DATABASE, self.second_database)
+        self.name = self._made(SHOP)
         return self.server.url(self.name).replace("mysql:", "mariadb:")
+
+    @cached_property
+    def second_database(self) -> str:
+        return self._made(ELSEWHERE.format(place="") + SECOND_DATABASE)
+
+    def _made(self, script: str) -> str:
+        name = self.server.new_database()
+        self.server.script(f"ALTER DATABASE {name} CHARACTER SET utf8mb4; {script}", name)
+        return name
 
     def script(self, text: str) -> None:
         self.server.script(text, self.name)
