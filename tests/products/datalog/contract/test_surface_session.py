@@ -274,31 +274,34 @@ OPENING: dict[str, dict[str, Any]] = {
 """Every option that a database or a store may be opened with."""
 
 
-@pytest.mark.parametrize(
-    ("tool", "option"), [(tool, name) for tool, options in OPENING.items() for name in options]
-)
 def test_what_was_opened_with_an_option_can_be_used_also_in_another_process(
-    gate: Gate, datalog: Datalog, tmp_path: Path, tool: str, option: str
+    gate: Gate, datalog: Datalog, tmp_path: Path
 ) -> None:
     call, reader = gate.client(), gate.client(READER)
-    opts = {option: OPENING[tool][option]}
-    place: dict[str, Any] = {"dir": f"{tmp_path}/made", "opts": opts}
-    assert reader.code(tool, **place) == ":writes-disabled"
-    assert not (tmp_path / "made").exists()
-    if tool == "open_database":
-        schema = {":name": {":db/valueType": ":db.type/string"}}
-        opened = call.reply(tool, **place, create=True, schema=schema)
-        id = {"database": opened["database"]}
-        for name in ("Ada", "Ben"):
-            call("transact", **id, txData=[{":name": name}])
-            datalog.kill()
-            assert name in call("query", **id, query="[:find [?n ...] :where [_ :name ?n]]")
-        return
-    id = {"kv": call.reply(tool, **place)["kv"]}
-    for key in (1, 2):
-        assert call("kv_transact", **id, dbi="a", txs=[["put", key, "x"]]) == ":transacted"
+    schema = {":name": {":db/valueType": ":db.type/string"}}
+    opened: dict[str, dict[str, Any]] = {}
+    for tool, options in OPENING.items():
+        kind = "database" if tool == "open_database" else "kv"
+        made: dict[str, Any] = {"create": True, "schema": schema} if kind == "database" else {}
+        for option, value in options.items():
+            place: dict[str, Any] = {"dir": f"{tmp_path}/{option}", "opts": {option: value}}
+            assert reader.code(tool, **place) == ":writes-disabled"
+            assert not (tmp_path / option).exists()
+            opened[option] = {kind: call.reply(tool, **place, **made)[kind]}
+    for name in ("Ada", "Ben"):
+        for id in opened.values():
+            if "database" in id:
+                call("transact", **id, txData=[{":name": name}])
+            else:
+                put = [["put", name, "x"]]
+                assert call("kv_transact", **id, dbi="a", txs=put) == ":transacted"
         datalog.kill()
-        assert call("kv_get", **id, dbi="a", key=key) == "x"
+        for option, id in opened.items():
+            if "database" in id:
+                found = call("query", **id, query="[:find [?n ...] :where [_ :name ?n]]")
+                assert name in found, option
+            else:
+                assert call("kv_get", **id, dbi="a", key=name) == "x", option
 
 
 def test_every_option_of_an_opening_is_tried() -> None:
