@@ -72,7 +72,8 @@ from tidegate.model.sources import Source
 from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
-from tidegate.protocol.session_ids import EndedSessions, SessionIds
+from tidegate.protocol.session_ids import SessionIds
+from tidegate.protocol.session_links import SessionLinks
 from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
@@ -80,7 +81,7 @@ from tidegate.search.requests import EmbedTexts
 from tidegate.secret_readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
-from tidegate.store.calls import change_state
+from tidegate.store.calls import change_state, read_state
 from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
@@ -98,7 +99,10 @@ from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
 
 _RIGHTS = "rights.given"
-_ENDED = "session.ended"
+_SESSIONS = "sessions"
+_ENDED_S = 3_600.0
+"""How long the state keeps that a session was ended: a process that starts later, or sees the
+session for the first time, refuses it for so long."""
 _FOREVER = 2.0**52
 """Unix seconds that never come."""
 
@@ -206,9 +210,11 @@ class App:
         self.approvals.follow(self.state.versions)
         times = config.tasks
         self._session_key = b""
-        self.ended_sessions = EndedSessions()
-        self.ended_sessions.tell = partial(self.siblings.tell, _ENDED)
-        self.siblings.listen(_ENDED, self.ended_sessions.note)
+        self.session_links = SessionLinks()
+        self.session_links.tell = partial(self.siblings.tell, _SESSIONS)
+        self.siblings.listen(_SESSIONS, self.session_links.take)
+        self.session_links.keep_ended = self._keep_ended
+        self.session_links.was_kept = self._was_ended
         self.tasks = Tasks(
             self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s), change_state
         )
@@ -512,13 +518,24 @@ class App:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
         seal = RequestState(key, use_once, clock=self.state.now)
-        ids = SessionIds(self._known_session_key, name, self.ended_sessions)
+        ids = SessionIds(
+            self._known_session_key, name, self.session_links, clock=self.state.now
+        )
         return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
 
     def read_session_key(self) -> None:
         """Read the key of the ids of sessions, the same in all processes on the state. Raises:
         TidegateError STATE_FAILED."""
         self._session_key = self.state.shared.secret("sessions")
+
+    async def _keep_ended(self, digest: bytes) -> None:
+        until = self.state.now() + _ENDED_S
+        await change_state(self.state.shared.lock, f"{_SESSIONS} {digest.hex()}", until)
+
+    async def _was_ended(self, digest: bytes) -> bool:
+        locked_until = self.state.shared.locked_until
+        key = f"{_SESSIONS} {digest.hex()}"
+        return await read_state(locked_until, key, self.state.now()) is not None
 
     def _known_session_key(self) -> bytes:
         """The key; one of this process where no server has read it."""

@@ -8,7 +8,7 @@ import re
 import signal
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ class WorkerGate:
         self.count = count
         self.ports = ports
         self.port = ports.get("http", 0)
+        self.token = ""
 
     def workers(self) -> dict[int, int]:
         """The processes of the workers that run, by their numbers."""
@@ -47,6 +48,35 @@ class WorkerGate:
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+
+    def worker_of(self, connection: HTTPConnection) -> int:
+        """The number of the worker that has the other end of an open connection."""
+        port = connection.sock.getsockname()[1]
+        wanted = [f"0100007F:{self.port:04X}", f"0100007F:{port:04X}"]
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        (inode,) = [fields[9] for fields in lines if fields[1:3] == wanted]
+        for number, pid in self.workers().items():
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    if os.readlink(file) == f"socket:[{inode}]":
+                        return number
+        raise AssertionError("no worker has it")
+
+    def connection_at(self, number: int) -> HTTPConnection:
+        """An open connection to that worker."""
+        others: list[HTTPConnection] = []
+        try:
+            for _ in range(50):
+                connection = self.connect()
+                connection.request("GET", "/health")
+                connection.getresponse().read()
+                if self.worker_of(connection) == number:
+                    return connection
+                others.append(connection)  # it stays open, so that the next one goes elsewhere
+        finally:
+            for each in others:
+                each.close()
+        raise AssertionError("the other workers take all connections")
 
     def query(self, sql: str, connection: HTTPConnection | None = None) -> Any:
         """The answer to a call of `query`, on a connection of its own unless one is given."""
@@ -111,7 +141,8 @@ def worker_gate(
     given = {
         "auth": False, "workers": count, "http": "127.0.0.1:0",
         "metrics": {"listen": "127.0.0.1:0"},
-        "sources": [{"name": "shop", "url": f"sqlite:///{shop(folder)}"}], **settings,
+        **({} if "sources" in settings else {"sources": [
+            {"name": "shop", "url": f"sqlite:///{shop(folder)}"}]}), **settings,
     }  # fmt: skip
     file = folder / "settings.json"
     file.write_text(json.dumps(given))

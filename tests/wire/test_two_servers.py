@@ -36,6 +36,7 @@ class Server:
 
     def __init__(self, config: Config) -> None:
         self.app = App.open(config, "server")
+        self.app.read_session_key()
         self.application = HttpApplication(http_endpoints(self.app), self.app.authenticate)
 
     async def call(self, token: str, tool: str, more: Mapping[str, Any] = {}, **given: Any) -> Any:
@@ -46,6 +47,10 @@ class Server:
         }  # fmt: skip
         answer = await self.post("tools/call", params, headers)
         return answer.json
+
+    def link(self, other: Server) -> None:
+        """Have what this one tells other workers come to that one."""
+        self.app.siblings.send = other.app.siblings.take
 
     async def post(self, method: str, params: Any, headers: Mapping[str, str]) -> Answer:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -148,23 +153,99 @@ async def test_the_rest_of_a_result_is_at_the_server_that_read_it_and_the_other_
         assert not (await first.call(token, "more", handle=handle))["result"].get("isError")
 
 
-async def test_a_session_of_the_other_server_is_unknown_and_the_client_has_to_initialize_again(
+HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+
+
+async def begin(server: Server, token: str, revision: str) -> dict[str, str]:
+    """The headers of a session that began there."""
+    headers = {
+        "authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"
+    }  # fmt: skip
+    info = {"name": "test", "version": "1"}
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": info}
+    opened = await server.post("initialize", params, headers)
+    session = {"mcp-session-id": opened.headers["mcp-session-id"]}
+    return {**headers, **session, "mcp-protocol-version": revision}
+
+
+@pytest.mark.parametrize("revision", HANDSHAKES)
+async def test_any_server_answers_any_request_of_a_session(
+    tmp_path: Path, database: Path, revision: str
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        headers = await begin(first, token, revision)
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await ask(second.application, "POST", "/mcp", ready, headers)).status == 202
+        for server in (second, first, second, first):
+            said = (await server.post("tools/list", {}, headers)).json
+            assert "tools" in said["result"]
+            called = {"name": "query", "arguments": {"sql": "SELECT count(*) AS n FROM items"}}
+            said = (await server.post("tools/call", called, headers)).json
+            assert "500" in str(said["result"]["content"])
+
+
+async def test_a_session_that_was_ended_is_unknown_at_every_server(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        first.link(second)
+        seen, unseen = [await begin(first, token, "2025-06-18") for _ in range(2)]
+        assert (await second.post("tools/list", {}, seen)).status == 200
+        for headers in (seen, unseen):
+            assert (await ask(first.application, "DELETE", "/mcp", None, headers)).status == 204
+            for server in (first, second):
+                # 404 is what tells a client to initialize again.
+                assert (await server.post("tools/list", {}, headers)).status == 404
+        third = Server(second.app.config)
+        assert (await third.post("tools/list", {}, seen)).status == 404, "it started later"
+
+
+async def test_a_session_belongs_to_its_actor_and_its_endpoint_at_every_server(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        headers = await begin(first, token, "2025-06-18")
+        other, _ = first.app.tokens.create("other", TokenRights(Scope.READ_ONLY))
+        stolen = {**headers, "authorization": f"Bearer {other}"}
+        assert (await second.post("tools/list", {}, stolen)).status == 404
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        elsewhere = await ask(second.application, "POST", "/mcp/workbench", message, headers)
+        assert elsewhere.status == 404
+        id = headers["mcp-session-id"]
+        for changed in (id[:-1], f"{id}A", f"{id[:40]}x{id[41:]}", "", "x" * 3_000, "é"):
+            forged = {**headers, "mcp-session-id": changed}
+            assert (await second.post("tools/list", {}, forged)).status == 404
+
+
+async def test_a_gate_on_another_state_knows_no_session(tmp_path: Path, database: Path) -> None:
+    async with two(tmp_path, database) as (first, _, token):
+        headers = await begin(first, token, "2025-06-18")
+        config = Config(state=str(tmp_path / "other"), sources=first.app.config.sources)
+        stranger = Server(config)
+        other, _ = stranger.app.tokens.create("writer", TokenRights(Scope.READ_WRITE))
+        asked = {**headers, "authorization": f"Bearer {other}"}
+        assert (await stranger.post("tools/list", {}, asked)).status == 404
+        await stranger.app.close()
+
+
+async def test_a_client_that_says_very_much_of_itself_has_an_id_that_proxies_take(
     tmp_path: Path, database: Path
 ) -> None:
     async with two(tmp_path, database) as (first, second, token):
         headers = {
             "authorization": f"Bearer {token}", "accept": "application/json, text/event-stream"
         }  # fmt: skip
-        info = {"name": "test", "version": "1"}
-        params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": info}
+        capabilities = {
+            "elicitation": {"form": {"words": "x" * 3_000}},
+            **{f"other{n}": {} for n in range(60)},
+        }
+        info = {"name": "n" * 2_000, "version": "1"}
+        params = {"protocolVersion": "2025-06-18", "capabilities": capabilities, "clientInfo": info}
         opened = await first.post("initialize", params, headers)
-        headers["mcp-session-id"] = opened.headers["mcp-session-id"]
-        headers["mcp-protocol-version"] = "2025-06-18"
-        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        await ask(first.application, "POST", "/mcp", ready, headers)
-        assert (await first.post("tools/list", {}, headers)).status == 200
-        # 404 is what tells a client to initialize again.
-        assert (await second.post("tools/list", {}, headers)).status == 404
+        id = opened.headers["mcp-session-id"]
+        assert len(id) < 3_500
+        session = {**headers, "mcp-session-id": id, "mcp-protocol-version": "2025-06-18"}
+        assert (await second.post("tools/list", {}, session)).status == 200
 
 
 async def test_failed_logins_at_two_servers_count_together(tmp_path: Path, database: Path) -> None:

@@ -104,21 +104,24 @@ def on_notification(message: Message, transport: TransportContext) -> None:
             cancelled = p.read(p.Cancelled, message.params)
         except RpcError:
             return
-        cancellation = session.running.pop(bytes(cancelled.request_id), None)
-        if cancellation is not None:
-            cancellation.cancel(cancelled.reason or "cancelled by the client")
+        id, reason = bytes(cancelled.request_id), cancelled.reason or "cancelled by the client"
+        if not session.cancel(id, reason):
+            session.tell_others("cancel", id, reason.encode("utf-8", "replace"))
 
 
 def on_response(message: Message, transport: TransportContext) -> None:
     """Take the client's answer to a request of ours."""
-    if transport.session is None or message.id is None:
+    session = transport.session
+    if session is None or message.id is None:
         return
-    if message.result is None:
-        transport.session.accept(message.id, None, "it answered with an error")
-        return
-    try:
-        result = msgspec.json.decode(message.result, type=dict[str, Any])
-    except msgspec.ValidationError:
-        transport.session.accept(message.id, None, "its result is not an object")
-    else:
-        transport.session.accept(message.id, result, None)
+    result, error = None, "it answered with an error"
+    if message.result is not None:
+        try:
+            result, error = msgspec.json.decode(message.result, type=dict[str, Any]), None
+        except msgspec.ValidationError:
+            error = "its result is not an object"
+    if not session.accept(message.id, result, error):
+        kind, body = (
+            ("failed", error.encode()) if error else ("answer", bytes(message.result or b""))
+        )
+        session.tell_others(kind, message.id, body)

@@ -249,6 +249,7 @@ async def set_level(served: ServedServer, request: McpRequest, params: p.SetLeve
         )
     if request.session is not None:
         request.session.log_level = level
+        request.session.tell_others("level", b"", level.encode())
     return b"{}"
 
 

@@ -138,8 +138,12 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         frame = notification_frame("notifications/progress", params)
         own = self.session.sender if self.session is not None else None
         # A client that takes plain JSON as its reply may listen on the session's own stream.
-        sender = own if own is not None and not self.sender.open else self.sender
-        sender.send(frame)
+        if self.session is None or self.sender.open:
+            self.sender.send(frame)
+        elif own is not None:
+            own.send(frame)
+        else:  # that stream may be at another process
+            self.session.tell_others("event", b"", frame)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
         """Send `notifications/message`, if the caller wants that level."""

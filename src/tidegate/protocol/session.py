@@ -12,13 +12,17 @@ import time
 from base64 import urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Protocol
+
+import msgspec
 
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
 from tidegate.protocol.jsonrpc import notification_frame, request_frame
-from tidegate.protocol.model import Info, LogLevel
+from tidegate.protocol.model import LOG_LEVELS, Info, LogLevel
 from tidegate.protocol.revisions import Revision
+from tidegate.protocol.session_links import Kind, SessionMessage
 from tidegate.protocol.session_state import SessionState
 
 KEPT_MESSAGES = 256
@@ -73,6 +77,10 @@ class Session:
         self.last_active = time.monotonic()
         self.unsubscribe: Callable[[], None] | None = None
         self.state = SessionState()
+        self.tell_others: Callable[[Kind, bytes, bytes], None] = _tell_no_one
+        """Gives other processes what this one has nothing to do with: kind, id and content."""
+        self.ask_prefix = "tidegate-"
+        """Of the ids of our requests, which no two processes have."""
         self._asked: dict[bytes, asyncio.Future[Mapping[str, Any]]] = {}
         self._next_ask = 0
         self._unsent: deque[bytes] = deque(maxlen=KEPT_MESSAGES)
@@ -105,7 +113,7 @@ class Session:
         if not sender.open:
             raise AskFailed("it takes no event stream to be asked on")
         self._next_ask += 1
-        id = f"tidegate-{self._next_ask}"
+        id = f"{self.ask_prefix}{self._next_ask}"
         key = f'"{id}"'.encode()
         answer: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._asked[key] = answer
@@ -138,6 +146,35 @@ class Session:
             answer.set_exception(AskFailed(error or "the client answered with an error"))
         return True
 
+    def cancel(self, id: bytes, reason: str) -> bool:
+        """Cancel a request of the client; False if it is not under way here."""
+        cancellation = self.running.pop(id, None)
+        if cancellation is None:
+            return False
+        cancellation.cancel(reason)
+        return True
+
+    def set_level(self, level: str | None) -> None:
+        """What the client wants to be logged, if it is a level."""
+        for each in LOG_LEVELS:
+            if each == level:
+                self.log_level = each
+
+    def take(self, message: SessionMessage) -> None:
+        """Another process got this from the client, or has this for it."""
+        if message.kind == "cancel":
+            self.cancel(message.id, message.body.decode("utf-8", "replace"))
+        elif message.kind == "answer":
+            with suppress(msgspec.DecodeError):
+                result = msgspec.json.decode(message.body, type=dict[str, Any])
+                self.accept(message.id, result, None)
+        elif message.kind == "failed":
+            self.accept(message.id, None, message.body.decode("utf-8", "replace"))
+        elif message.kind == "level":
+            self.set_level(message.body.decode("utf-8", "replace"))
+        elif message.kind == "event" and self.sender is not None:
+            self.sender.send(message.body)
+
     def close(self, reason: str = "the session has ended") -> None:
         """Cancel what runs and what waits, and end the stream."""
         for cancellation in list(self.running.values()):
@@ -151,6 +188,10 @@ class Session:
         if self.sender is not None:
             self.sender.stop()
         self.state.close()
+
+
+def _tell_no_one(kind: Kind, id: bytes, body: bytes) -> None:
+    """There is no other process."""
 
 
 class AskFailed(Exception):

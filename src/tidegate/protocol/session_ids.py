@@ -13,7 +13,6 @@ import hmac
 import os
 import time
 from base64 import b64decode, urlsafe_b64encode
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +20,7 @@ import msgspec
 
 from tidegate.protocol.model import Info
 from tidegate.protocol.revisions import REVISIONS
+from tidegate.protocol.session_links import SessionLinks, digest_of
 
 LIFETIME_S = 2_592_000.0
 """Thirty days: a client that has been away for longer has to begin again."""
@@ -28,10 +28,7 @@ MOST_BYTES = 2_048
 """Of what is in an id: proxies take about 8,000 bytes of headers."""
 MOST_NAMES = 16
 MOST_NAME = 64
-MOST_ENDED = 100_000
-"""Ended sessions that are remembered."""
 _MAC_BYTES = 16
-_DIGEST_BYTES = 12
 
 
 class Agreed(msgspec.Struct, frozen=True, array_like=True):
@@ -51,18 +48,18 @@ class Agreed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SessionIds:
-    """Makes ids and reads them. `ended` are those that hold no longer. `key` gives 32 bytes, and is
-    called once. Ids of another `purpose` are not read: each endpoint has sessions of its own."""
+    """Makes ids and reads them. `links` knows which of them were ended. `key` gives 32 bytes, and
+    is called once. Ids of another `purpose` are not read: each endpoint has its own sessions."""
 
     def __init__(
         self,
         key: Callable[[], bytes],
         purpose: str = "",
-        ended: EndedSessions | None = None,
+        links: SessionLinks | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.ended = ended or EndedSessions()
+        self.links = links or SessionLinks()
         self._make_key = key
         self._purpose = f"tidegate session {purpose}".encode()
         self._key: bytes | None = None
@@ -98,7 +95,7 @@ class SessionIds:
             return None
         if agreed.actor != actor or agreed.expires_at <= self._clock():
             return None
-        known = agreed.revision in REVISIONS and digest_of(id) not in self.ended
+        known = agreed.revision in REVISIONS and not self.links.has_ended(digest_of(id))
         return agreed if known else None
 
     def _mac(self, body: bytes) -> bytes:
@@ -109,47 +106,6 @@ class SessionIds:
 
 def _text_of(sealed: bytes) -> str:
     return urlsafe_b64encode(sealed).decode().rstrip("=")
-
-
-class EndedSessions:
-    """The sessions that were ended before their ids expire, by digest: those of all processes, as
-    far as this one knows. The oldest is forgotten first: until its id expires its own client, and
-    no one else, could use it again."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[bytes, None] = OrderedDict()
-        self._drops: list[Callable[[bytes], None]] = []
-        self.tell: Callable[[bytes], None] = _tell_no_one
-        """Lets the other processes know of one."""
-
-    def __contains__(self, digest: bytes) -> bool:
-        return digest in self._known
-
-    def follow(self, drop: Callable[[bytes], None]) -> None:
-        """Have `drop` called with each session that ends."""
-        self._drops.append(drop)
-
-    def end(self, digest: bytes) -> None:
-        """End a session everywhere."""
-        self.note(digest)
-        self.tell(digest)
-
-    def note(self, digest: bytes) -> None:
-        """A session was ended, here or by another process."""
-        self._known[digest] = None
-        if len(self._known) > MOST_ENDED:
-            self._known.popitem(last=False)
-        for drop in self._drops:
-            drop(digest)
-
-
-def _tell_no_one(digest: bytes) -> None:
-    """There is no other process."""
-
-
-def digest_of(id: str) -> bytes:
-    """By which processes name a session to each other: the id itself lets its client in."""
-    return hmac.digest(b"tidegate session", id.encode("utf-8", "replace"), "sha256")[:_DIGEST_BYTES]
 
 
 def _shorten(capabilities: Mapping[str, Any]) -> dict[str, Any]:

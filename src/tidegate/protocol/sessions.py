@@ -8,13 +8,15 @@ one that began in another process; only one that was ended is gone.
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator
 
 from tidegate.model.actors import Actor
 from tidegate.protocol.session import Session
-from tidegate.protocol.session_ids import Agreed, SessionIds, digest_of
+from tidegate.protocol.session_ids import Agreed, SessionIds
+from tidegate.protocol.session_links import Kind, SessionMessage, digest_of
 from tidegate.protocol.session_state import SessionStates
 
 MOST_SESSIONS = 4096
@@ -45,7 +47,7 @@ class Sessions:
         self._by_digest: dict[bytes, Session] = {}
         self.restore: Restore = _restore_nothing
         if ids is not None:
-            ids.ended.follow(self._note_ended)
+            ids.links.link(self)
         self._most = most
         self._most_of_actor = most_of_actor
         self._of_actor: Counter[str] = Counter()
@@ -68,7 +70,22 @@ class Sessions:
         session.id = self._ids.make(
             session.actor.id, session.revision.name, session.client, session.capabilities
         )
-        self._sessions[session.id] = self._by_digest[digest_of(session.id)] = session
+        session.ready = True  # the client may tell another process that it is
+        self._sessions[session.id] = session
+        self._link(session)
+
+    def _link(self, session: Session) -> None:
+        """Have the session tell other processes what it has nothing to do with."""
+        digest = digest_of(session.id)
+        self._by_digest[digest] = session
+        if self._ids is not None:
+            links = self._ids.links
+
+            def tell(kind: Kind, id: bytes, body: bytes) -> None:
+                links.send(kind, digest, id, body)
+
+            session.tell_others = tell
+            session.ask_prefix = f"tidegate-{os.urandom(3).hex()}-"
 
     def _keep(self, session: Session) -> None:
         actor = session.actor
@@ -79,38 +96,59 @@ class Sessions:
         self._sweep()
 
     def find(self, id: str, actor: Actor) -> Session | None:
-        """The actor's own session, or None: another's is as unknown as one that never was."""
-        session = self._sessions.get(id) or self._return(id, actor)
+        """The actor's own session that is here, or None: another's is as unknown as one that never
+        was."""
+        session = self._sessions.get(id)
         if session is None or session.actor.id != actor.id:
             return None
         session.last_active = time.monotonic()
         self._sessions.move_to_end(id)
         return session
 
-    def _return(self, id: str, actor: Actor) -> Session | None:
-        """A session that began elsewhere, or that had made room here."""
-        agreed = None if self._ids is None else self._ids.read(id, actor.id)
-        if agreed is None:
+    async def bring(self, id: str, actor: Actor) -> Session | None:
+        """The actor's own session that began elsewhere, or had made room here; None as for `find`.
+        Raises: TidegateError STATE_FAILED if it cannot be known whether it was ended."""
+        ids = self._ids
+        agreed = None if ids is None else ids.read(id, actor.id)
+        if ids is None or agreed is None or await ids.links.was_kept(digest_of(id)):
             return None
+        if ids.links.has_ended(digest_of(id)):
+            return None
+        return self.find(id, actor) or self._restore(id, actor, agreed)
+
+    def _restore(self, id: str, actor: Actor, agreed: Agreed) -> Session:
         session = Session(actor)
         session.id = id
         session.ready = True
         self.restore(session, agreed)
         self._keep(session)
-        self._by_digest[digest_of(id)] = session
+        self._link(session)
+        if self._ids is not None:
+            session.set_level(self._ids.links.level_of(digest_of(id)))
         return session
 
-    def end(self, session: Session) -> None:
-        """End a session in every process."""
+    async def end_kept(self, session: Session) -> None:
+        """End a session in every process, also in those that start later. Raises: TidegateError
+        STATE_FAILED, and then it has not ended."""
         if self._ids is not None:
-            self._ids.ended.end(digest_of(session.id))
+            await self._ids.links.keep_ended(digest_of(session.id))
+        self.end(session)
+
+    def end(self, session: Session) -> None:
+        """End a session in every process that runs."""
+        if self._ids is not None:
+            self._ids.links.send("ended", digest_of(session.id))
         self._drop(session)
 
-    def _note_ended(self, digest: bytes) -> None:
-        """A session was ended, here or by another process."""
-        session = self._by_digest.get(digest)
-        if session is not None:
+    def take(self, message: SessionMessage) -> None:
+        """Do what another process says of a session (`session_links.LinkedSessions`)."""
+        session = self._by_digest.get(message.digest)
+        if session is None:
+            return
+        if message.kind == "ended":
             self._drop(session)
+        else:
+            session.take(message)
 
     def _drop(self, session: Session) -> None:
         """Close a session. With an id that says what was agreed on it can come back."""

@@ -29,7 +29,6 @@ from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, bloc
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.protocol.jsonrpc import NO_ID, find_id
-from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import PARSE_ERROR
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.protocol.revisions import MODERN
@@ -124,8 +123,11 @@ class McpHandler:
         elif method == "GET":
             await self._get(request, parsed, actor)
         else:
-            kernel = parsed.kernel
-            kernel.sessions.end(self._session(kernel, actor, request.head.headers))
+            session = await self._session(parsed, actor, request.head.headers)
+            try:
+                await parsed.kernel.sessions.end_kept(session)
+            except TidegateError as error:
+                raise conventions.refusal_of(error) from None
             request.respond(204, parsed.block)
 
     # POST: one frame in, one reply out
@@ -151,7 +153,7 @@ class McpHandler:
     ) -> None:
         actor, kernel, headers, session = call.actor, parsed.kernel, request.head.headers, None
         if not parsed.modern and b"mcp-session-id" in headers:
-            session = self._session(kernel, actor, headers, frame)
+            session = await self._session(parsed, actor, headers, frame)
         events = EventStream(
             request,
             parsed.block,
@@ -247,7 +249,7 @@ class McpHandler:
         accept = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accept and b"*/*" not in accept:
             raise HttpRefusal(406, "Accept must include text/event-stream")
-        session = self._session(parsed.kernel, actor, headers)
+        session = await self._session(parsed, actor, headers)
         events = EventStream(request, parsed.block, keep_alive_s=self._keep_alive_s)
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
@@ -268,14 +270,20 @@ class McpHandler:
             session.detach(events)
             call.end()
 
-    def _session(
-        self, kernel: Kernel, actor: Actor, headers: Mapping[bytes, bytes], frame: bytes = b""
+    async def _session(
+        self, parsed: ParsedHead, actor: Actor, headers: Mapping[bytes, bytes], frame: bytes = b""
     ) -> Session:
         """The session that the headers name. Raises: HttpRefusal, with the id of `frame`."""
         id = headers.get(b"mcp-session-id")
         if id is None:
             raise HttpRefusal(400, "Missing Mcp-Session-Id header")
-        session = kernel.sessions.find(id.decode("latin-1"), actor)
+        sessions, name = parsed.kernel.sessions, id.decode("latin-1")
+        session = sessions.find(name, actor)
+        if session is None:
+            try:
+                session = await sessions.bring(name, actor)
+            except TidegateError as error:
+                raise parsed.endpoint.conventions.refusal_of(error) from None
         if session is None:
             known = find_id(frame)
             asked = None if known == NO_ID else known
