@@ -518,9 +518,7 @@ class App:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
         seal = RequestState(key, use_once, clock=self.state.now)
-        ids = SessionIds(
-            self._known_session_key, name, self.session_links, clock=self.state.now
-        )
+        ids = SessionIds(self._known_session_key, name, self.session_links, clock=self.state.now)
         return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
 
     def read_session_key(self) -> None:

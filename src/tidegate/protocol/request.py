@@ -138,10 +138,10 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
         frame = notification_frame("notifications/progress", params)
         own = self.session.sender if self.session is not None else None
         # A client that takes plain JSON as its reply may listen on the session's own stream.
-        if self.session is None or self.sender.open:
-            self.sender.send(frame)
-        elif own is not None:
+        if own is not None and not self.sender.open:
             own.send(frame)
+        elif self.session is None or not self.session.is_shared or self.sender.open:
+            self.sender.send(frame)
         else:  # that stream may be at another process
             self.session.tell_others("event", b"", frame)
 

@@ -79,6 +79,8 @@ class Session:
         self.state = SessionState()
         self.tell_others: Callable[[Kind, bytes, bytes], None] = _tell_no_one
         """Gives other processes what this one has nothing to do with: kind, id and content."""
+        self.is_shared = False
+        """Whether there may be other processes that serve it."""
         self.ask_prefix = "tidegate-"
         """Of the ids of our requests, which no two processes have."""
         self._asked: dict[bytes, asyncio.Future[Mapping[str, Any]]] = {}

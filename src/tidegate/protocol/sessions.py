@@ -84,7 +84,7 @@ class Sessions:
             def tell(kind: Kind, id: bytes, body: bytes) -> None:
                 links.send(kind, digest, id, body)
 
-            session.tell_others = tell
+            session.tell_others, session.is_shared = tell, True
             session.ask_prefix = f"tidegate-{os.urandom(3).hex()}-"
 
     def _keep(self, session: Session) -> None:
