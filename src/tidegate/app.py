@@ -78,7 +78,7 @@ from tidegate.protocol.tasks import Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
-from tidegate.secret_readers import use_settings
+from tidegate.secrets.readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
 from tidegate.store.calls import change_state, read_state

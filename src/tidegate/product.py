@@ -194,7 +194,7 @@ class UrlAdvice(NamedTuple):
 class SecretEntry(NamedTuple):
     """A kind of references to secrets that are kept elsewhere, `${KIND:NAME}`; `form` is how one is
     written, and `section` the section of the settings that says how the place is reached. Places:
-    `check` of a `secret_readers.CheckName`, `read` of a `secret_readers.ReadSecrets`."""
+    `check` of a `secrets.readers.CheckName`, `read` of a `secrets.readers.ReadSecrets`."""
 
     form: str
     check: str

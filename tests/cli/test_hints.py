@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.command_line import Ended
-from tidegate.secrets import redact
+from tidegate.secrets.redaction import redact
 
 Run = Callable[..., Ended]
 

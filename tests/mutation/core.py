@@ -19,7 +19,7 @@ _CORE = {
         "products/console/statement_parts.py",
     ),
     "approvals": ("approvals/*.py",),
-    "secrets": ("secrets.py",),
+    "secrets": ("secrets/redaction.py", "secrets/references.py", "secrets/url_logins.py"),
     "engines": (
         "engines/*/inspect.py",
         "products/*/engine/inspect.py",

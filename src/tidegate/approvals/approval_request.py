@@ -14,7 +14,7 @@ from tidegate.model.changes import Reversibility
 from tidegate.model.decisions import Verdict
 from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
-from tidegate.secrets import MASK, redact
+from tidegate.secrets.redaction import MASK, redact
 from tidegate.store.records import Subject
 
 

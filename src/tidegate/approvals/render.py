@@ -13,7 +13,7 @@ from msgspec import structs
 
 from tidegate.model.changes import Reversibility
 from tidegate.model.statements import DryRun, NewState
-from tidegate.secrets import MASK
+from tidegate.secrets.redaction import MASK
 from tidegate.store.records import PendingApproval
 
 _MARGIN = "  | "

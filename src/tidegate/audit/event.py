@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from tidegate.model.language import Language
-from tidegate.secrets import MASK, cut_and_redact, mentions_secret, redact
+from tidegate.secrets.redaction import MASK, cut_and_redact, mentions_secret, redact
 
 MAX_STATEMENT_CHARS = 4_096
 MAX_ERROR_CHARS = 1_024

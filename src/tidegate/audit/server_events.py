@@ -24,7 +24,7 @@ from tidegate.audit.sink import Sink
 from tidegate.config.model import Config
 from tidegate.errors import TidegateError
 from tidegate.protocol.model import Context
-from tidegate.secrets import redact
+from tidegate.secrets.redaction import redact
 from tidegate.store.api import SharedStore
 
 MAX_DETAILS = 32

@@ -28,7 +28,7 @@ from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import split_password
+from tidegate.secrets.url_logins import split_password
 
 _UNFILLED = "${"
 """What a form leaves where nothing was typed: the reference itself."""

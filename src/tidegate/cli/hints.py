@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from tidegate.config.installation import EXTRAS, add_command, installation
 from tidegate.engines.common.errors import ACCOUNT
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import LITERAL_REFUSED, redact, split_password
+from tidegate.secrets.redaction import redact
+from tidegate.secrets.url_logins import LITERAL_REFUSED, split_password
 
 _OF_THE_SOURCE = {Code.SOURCE_URL, Code.SOURCE_UNREACHABLE, Code.KEYRING_FAILED}
 """Codes of failures that another setting of the source may end."""

@@ -19,7 +19,7 @@ from tidegate.engines.registry import ENGINES
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.secrets import split_authority, without_password
+from tidegate.secrets.url_logins import split_authority, without_password
 from tidegate.store.passwords import Place
 
 

@@ -29,7 +29,8 @@ from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
 from tidegate.product import load
-from tidegate.secrets import asks_for_password, typed, with_password
+from tidegate.secrets.references import typed
+from tidegate.secrets.url_logins import asks_for_password, with_password
 from tidegate.sources.changes import SourceChanges
 from tidegate.sources.kept_passwords import forget_password as forget
 from tidegate.sources.kept_passwords import kept_password as keep_password

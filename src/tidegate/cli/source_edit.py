@@ -15,7 +15,12 @@ from tidegate.engines.registry import engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.source_settings import SourceSetting, source_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import asks_for_password, split_authority, with_password, without_password
+from tidegate.secrets.url_logins import (
+    asks_for_password,
+    split_authority,
+    with_password,
+    without_password,
+)
 
 _NO_TAG = "none"
 

@@ -35,11 +35,10 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Browse, Connect
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
-from tidegate.secrets import (
+from tidegate.secrets.references import check_references, typed
+from tidegate.secrets.url_logins import (
     asks_for_password,
-    check_references,
     refuse_literal,
-    typed,
     with_password,
     without_password,
 )

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tidegate.config.errors import invalid
-from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
+from tidegate.secrets.references import READ_ANYWHERE, check_references, is_reference
 
 ProviderName = Literal["local", "openai", "voyage", "ollama", "hash-test", "none"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import mask_addresses
+from tidegate.secrets.redaction import mask_addresses
 
 
 def invalid(message: str, hint: str | None = None) -> TidegateError:

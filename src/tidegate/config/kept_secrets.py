@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
-from tidegate.secret_readers import read_elsewhere
-from tidegate.secrets import at_hand, elsewhere_in, keyring_entries_of, resolve_option
+from tidegate.secrets.readers import read_elsewhere
+from tidegate.secrets.references import at_hand, elsewhere_in, keyring_entries_of, resolve_option
 
 
 def secrets_of(*texts: str) -> AbstractAsyncContextManager[None]:

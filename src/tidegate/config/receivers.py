@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.errors import invalid
 from tidegate.paths import expand
-from tidegate.secrets import READ_ANYWHERE, check_references
+from tidegate.secrets.references import READ_ANYWHERE, check_references
 
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
 _SECRET_HEADER = re.compile(r"(?i)auth|token|key|secret|cookie")

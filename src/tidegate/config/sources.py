@@ -13,7 +13,8 @@ import msgspec
 from tidegate.config.errors import invalid
 from tidegate.model.source_settings import DeclaredSettings, Mask, RowFilter, RunAs
 from tidegate.product import found_already
-from tidegate.secrets import check_references, refuse_literal, refuse_literal_option
+from tidegate.secrets.references import check_references
+from tidegate.secrets.url_logins import refuse_literal, refuse_literal_option
 
 BLANKS = ("{actor.name}", "{actor.id}")
 """Placeholders for the caller in `run_as` and in the `where` of a filter."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand, of_platform
-from tidegate.secrets import check_references, refuse_literal, resolve
+from tidegate.secrets.references import check_references, resolve
+from tidegate.secrets.url_logins import refuse_literal
 from tidegate.system.file_rights import is_ours, may_all_write, name_owner
 from tidegate.system.private_files import make_private_directory
 

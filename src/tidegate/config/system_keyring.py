@@ -18,8 +18,9 @@ from typing import Any, TypeVar
 
 from tidegate.config.installation import EXTRAS, add_command
 from tidegate.errors import Code, TidegateError
-from tidegate.secret_readers import Reading, Reference
-from tidegate.secrets import UNRESOLVED, at_hand, keyring_entries_of, redact
+from tidegate.secrets.readers import UNRESOLVED, Reading, Reference
+from tidegate.secrets.redaction import redact
+from tidegate.secrets.references import at_hand, keyring_entries_of
 from tidegate.system.file_rights import find_runtime_socket
 
 SERVICE = "tidegate"

@@ -8,7 +8,7 @@ import msgspec
 
 from tidegate.config.addresses import HttpUrl, parse_http_url
 from tidegate.config.errors import invalid
-from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
+from tidegate.secrets.references import READ_ANYWHERE, check_references, is_reference
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -45,7 +45,7 @@ from tidegate.product import (
     own_entries,
     unusable,
 )
-from tidegate.secrets import refuse_server_secrets, resolve_option
+from tidegate.secrets.references import refuse_server_secrets, resolve_option
 
 
 def _engines(product: Product) -> Mapping[str, EngineEntry]:

@@ -26,7 +26,7 @@ from tidegate.model.row_changes import ChangeRows, undo_size
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Statement
 from tidegate.model.transactions import TransactionRequest
-from tidegate.secrets import without_password
+from tidegate.secrets.url_logins import without_password
 from tidegate.store.calls import read_state
 
 ROW_VERBS = frozenset({"insert", "update", "delete", "merge", "replace"})

@@ -13,7 +13,7 @@ import msgspec
 from tidegate.gateway.context import NO_SOURCE, UNJUDGED, CallContext
 from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
-from tidegate.secrets import cut_and_redact
+from tidegate.secrets.redaction import cut_and_redact
 
 MOST_TEXT = 1_000
 """Characters of a statement that are shown."""

@@ -31,7 +31,8 @@ from tidegate.gateway.source_connections import SourceConnections
 from tidegate.model.requests import Call, CloseTemporary, OpenTemporary
 from tidegate.model.sources import Source
 from tidegate.product import EngineEntry
-from tidegate.secrets import HeldSecret, split_password, with_password
+from tidegate.secrets.references import HeldSecret
+from tidegate.secrets.url_logins import split_password, with_password
 from tidegate.sql import dialects
 
 RULE = "source.temporary"

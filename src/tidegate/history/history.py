@@ -18,7 +18,7 @@ from tidegate.model.replies import HistoryEntry, HistoryFound
 from tidegate.model.requests import Call, SearchHistory
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
-from tidegate.secrets import cut_and_redact, redact
+from tidegate.secrets.redaction import cut_and_redact, redact
 from tidegate.store.api import HistoryStore
 from tidegate.store.write_behind import WriteBehind
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from tidegate.model.source_settings import SourceSetting, source_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import without_password
+from tidegate.secrets.url_logins import without_password
 
 
 def widened(before: Source, after: Source) -> tuple[str, ...]:

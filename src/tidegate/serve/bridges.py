@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.app import App, surface_paths
 from tidegate.model.sources import Source
-from tidegate.secrets import variables_of
+from tidegate.secrets.references import variables_of
 from tidegate.serve.status import status_of
 
 if TYPE_CHECKING:

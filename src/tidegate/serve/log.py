@@ -11,7 +11,7 @@ import logging
 import time
 from datetime import UTC, datetime
 
-from tidegate.secrets import mask_shapes, mask_url_logins
+from tidegate.secrets.redaction import mask_shapes, mask_url_logins
 from tidegate.tracing import current_trace
 
 _ESCAPED = {

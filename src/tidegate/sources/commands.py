@@ -10,7 +10,7 @@ import msgspec
 
 from tidegate.model.source_settings import Mask, RowFilter, RunAs, SourceSetting, source_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import without_password
+from tidegate.secrets.url_logins import without_password
 from tidegate.store.passwords import Place
 
 

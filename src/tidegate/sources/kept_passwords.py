@@ -12,7 +12,7 @@ import msgspec
 from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
-from tidegate.secrets import with_password
+from tidegate.secrets.url_logins import with_password
 from tidegate.store.api import SourceStore
 from tidegate.store.passwords import Passwords, Place
 

@@ -17,7 +17,8 @@ from tidegate.model.results import Page
 from tidegate.model.schema import Catalog
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
-from tidegate.secrets import UNRESOLVED, split_authority
+from tidegate.secrets.readers import UNRESOLVED
+from tidegate.secrets.url_logins import split_authority
 from tidegate.sources.functions import unmatched_functions
 from tidegate.sources.risks import account_risks
 

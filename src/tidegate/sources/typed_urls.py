@@ -23,7 +23,7 @@ from tidegate.gateway.listed_files import fault_of, is_below
 from tidegate.gateway.temporary_sources import HARMLESS_OPTIONS
 from tidegate.model.sources import Source
 from tidegate.product import EngineEntry
-from tidegate.secrets import (
+from tidegate.secrets.url_logins import (
     Authority,
     split_authority,
     split_password,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from tidegate.secrets import MASK, mask_shapes, mask_url_logins, mentions_secret
+from tidegate.secrets.redaction import MASK, mask_shapes, mask_url_logins, mentions_secret
 from tidegate.sql.dialects import find
 from tidegate.sql.dialects.model import Dialect, LexicalRules
 from tidegate.sql.finding import Refusal

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import files_of, keyring_entries_of
+from tidegate.secrets.references import files_of, keyring_entries_of
 from tidegate.system.private_files import close_to_others, make_private_directory, replace_file
 
 Place = Literal["file", "keyring"]

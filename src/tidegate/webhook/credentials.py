@@ -15,7 +15,7 @@ import time
 from tidegate.config.addresses import HttpUrl
 from tidegate.config.webhook import WebhookSettings, parse_webhook_url
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import is_reference, resolve_option
+from tidegate.secrets.references import is_reference, resolve_option
 
 _PREFIX = "whsec_"
 _FEWEST_BYTES, _MOST_BYTES = 24, 64

@@ -17,7 +17,7 @@ import msgspec
 from tidegate.approvals.approvals import QUESTION_TTL_S
 from tidegate.approvals.place import link_inbox
 from tidegate.approvals.sentence import sentence_of
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 from tidegate.store.records import PendingApproval, WebhookMessage, WebhookState
 from tidegate.webhook.names import show_name
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 
 from tidegate.approvals.render import visible
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 
 MOST = 40
 """Characters of a name that are shown."""

@@ -16,7 +16,7 @@ from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
-from tidegate.secrets import typed
+from tidegate.secrets.references import typed
 
 
 def temporary(url: str) -> Source:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tidegate.engines.common.url import parse_server_url
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import refuse_literal
+from tidegate.secrets.url_logins import refuse_literal
 
 PIECES = [":", "@", "/", "?", "#", "[", "]", ",", "%40", "%3A", "ann", "pw", "db", "5432", "::1",
           "${ENV:PW}", "${FILE:/run/pw}", "${", "}", "password=", "&", " ", "\\", "é"]  # fmt: skip

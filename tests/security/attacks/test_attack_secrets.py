@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidegate.audit.event import Event, encode
-from tidegate.secrets import MASK
+from tidegate.secrets.redaction import MASK
 from tidegate.sql.language import LANGUAGE as SQL
 from tidegate.sql.redaction import redact_statement as redact
 

@@ -11,7 +11,7 @@ from tidegate.model.language import Language
 from tidegate.model.requests import Explain, Operation, Query, Request
 from tidegate.model.sources import Source
 from tidegate.model.statements import Effect, Judgement
-from tidegate.secrets import MASK
+from tidegate.secrets.redaction import MASK
 
 STATEMENTS = {
     **dict.fromkeys(("ROWS", "VALUES", "ECHO", "TABLE", "COUNT", "SLEEP", "FAIL"), Effect.READ),

@@ -19,7 +19,7 @@ from tidegate.model.decisions import Verdict
 from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun, Effect, Judgement, Statement
-from tidegate.secrets import MASK
+from tidegate.secrets.redaction import MASK
 from tidegate.store.records import PendingApproval
 from tidegate.store.sqlite.state import SqliteState
 

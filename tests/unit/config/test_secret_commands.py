@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-import tidegate.secret_command as secret_command
+import tidegate.secrets.command as secret_command
 from tidegate.config.kept_secrets import read_option, secrets_of
 from tidegate.config.loading import load
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
-from tidegate.secrets import check_references, is_reference, refuse_literal, resolve, resolve_option
+from tidegate.secrets.references import check_references, is_reference, resolve, resolve_option
+from tidegate.secrets.url_logins import refuse_literal
 
 
 def command(script: str, *arguments: str) -> str:

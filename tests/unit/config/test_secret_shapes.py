@@ -7,24 +7,28 @@ from urllib.parse import unquote
 import pytest
 
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import (
+from tidegate.secrets.readers import UNRESOLVED
+from tidegate.secrets.redaction import (
     MASK,
-    UNRESOLVED,
-    asks_for_password,
-    check_references,
-    files_of,
     holds_login,
     mask_shapes,
     mask_url_logins,
     mentions_secret,
     redact,
-    refuse_literal,
-    refuse_literal_option,
+)
+from tidegate.secrets.references import (
+    check_references,
+    files_of,
     resolve,
     resolve_option,
-    split_password,
     typed,
     variables_of,
+)
+from tidegate.secrets.url_logins import (
+    asks_for_password,
+    refuse_literal,
+    refuse_literal_option,
+    split_password,
     with_password,
     without_password,
 )

@@ -5,8 +5,9 @@ import pytest
 from tidegate.config.loading import load
 from tidegate.config.sources import SourceSettings
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import redact as redact_text
-from tidegate.secrets import refuse_literal, resolve
+from tidegate.secrets.redaction import redact as redact_text
+from tidegate.secrets.references import resolve
+from tidegate.secrets.url_logins import refuse_literal
 from tidegate.sql.redaction import redact_statement as redact
 
 

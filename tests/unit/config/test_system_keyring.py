@@ -14,8 +14,8 @@ from support.eventually import HANG_S
 from tidegate.config import system_keyring
 from tidegate.config.system_keyring import keyring_secrets, read_secret, save_secret
 from tidegate.errors import Code, TidegateError
-from tidegate.secret_readers import Reading
-from tidegate.secrets import at_hand, resolve
+from tidegate.secrets.readers import Reading
+from tidegate.secrets.references import at_hand, resolve
 
 
 class WaitingKeyring(KeyringBackend):

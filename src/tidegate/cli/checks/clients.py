@@ -30,7 +30,7 @@ from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.state import is_database, state_path
 from tidegate.errors import TidegateError
 from tidegate.paths import home_directory
-from tidegate.secrets import redact
+from tidegate.secrets.redaction import redact
 
 _HELLO = {
     "jsonrpc": "2.0",

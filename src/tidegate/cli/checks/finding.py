@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from tidegate.config.installation import as_typed
 from tidegate.errors import TidegateError
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 
 State = Literal["ok", "note", "fault"]
 

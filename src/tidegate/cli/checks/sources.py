@@ -25,8 +25,8 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.source_settings import limits_of
 from tidegate.model.sources import Source
-from tidegate.secret_readers import entry_of
-from tidegate.secrets import elsewhere_in, keyring_entries_of
+from tidegate.secrets.readers import entry_of
+from tidegate.secrets.references import elsewhere_in, keyring_entries_of
 from tidegate.sources.functions import unmatched_functions
 from tidegate.sources.report import place_of
 from tidegate.sources.risks import account_risks

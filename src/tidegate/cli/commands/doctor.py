@@ -42,7 +42,7 @@ from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_path, state_url
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
-from tidegate.secret_readers import use_settings
+from tidegate.secrets.readers import use_settings
 
 _CLOSE_S = 5.0
 

@@ -24,7 +24,7 @@ from tidegate.config.installation import client_command
 from tidegate.config.loading import is_inline
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
-from tidegate.secrets import variables_of
+from tidegate.secrets.references import variables_of
 from tidegate.surfaces.registry import check_surface
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

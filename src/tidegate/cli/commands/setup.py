@@ -56,7 +56,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect
 from tidegate.model.sources import Source
 from tidegate.paths import expand
-from tidegate.secrets import split_password
+from tidegate.secrets.url_logins import split_password
 from tidegate.sources.kept_passwords import check_place
 from tidegate.sources.risks import account_risks
 from tidegate.store.passwords import Place

@@ -43,7 +43,7 @@ from tidegate.identity.bridge_tokens import NAME as BRIDGE
 from tidegate.identity.builtin_actors import ANONYMOUS, cli, stdio
 from tidegate.model.sources import Source
 from tidegate.policy.widening import widened
-from tidegate.secrets import without_password
+from tidegate.secrets.url_logins import without_password
 from tidegate.sources.kept_passwords import check_place
 from tidegate.sources.settings import changed_source, settings_of
 from tidegate.sources.unfit_rules import unfit_rules

@@ -11,7 +11,7 @@ from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import show, show_json
 from tidegate.errors import Code, TidegateError
-from tidegate.secret_readers import use_settings
+from tidegate.secrets.readers import use_settings
 from tidegate.webhook import messages
 from tidegate.webhook.credentials import read_url
 from tidegate.webhook.delivery import deliver

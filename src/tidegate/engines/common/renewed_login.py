@@ -4,7 +4,7 @@ been changed since the source was opened.
 A server locks accounts after a few failures. So the reference is read once for each refusal, and
 another login is tried only where it gives something else than what was refused.
 
-A secret that is kept elsewhere (`secret_readers`) is read again for a connection that is opened
+A secret that is kept elsewhere (`secrets.readers`) is read again for a connection that is opened
 later than `FRESH_S` after. An account on lease is used for all connections of the source; when half
 of the lease is over, another one takes its place, and connections of the old one with it.
 """
@@ -23,8 +23,8 @@ from tidegate.engines.common.login_refusals import check_refusal, forget_refusal
 from tidegate.engines.registry import secrets_of, texts_of
 from tidegate.errors import TidegateError
 from tidegate.model.sources import Source
-from tidegate.secret_readers import Reading, give_back
-from tidegate.secrets import readings_at_hand
+from tidegate.secrets.readers import Reading, give_back
+from tidegate.secrets.references import readings_at_hand
 
 TargetT = TypeVar("TargetT")
 OpenedT = TypeVar("OpenedT")

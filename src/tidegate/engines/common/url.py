@@ -23,7 +23,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
-from tidegate.secrets import PIECE, split_authority
+from tidegate.secrets.url_logins import PIECE, split_authority
 
 
 class FileUrl(msgspec.Struct, frozen=True):

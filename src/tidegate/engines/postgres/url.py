@@ -18,7 +18,7 @@ import msgspec
 
 from tidegate.engines.common.url import ServerUrl, parse_server_url
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import resolve
+from tidegate.secrets.references import resolve
 
 POOL = 10
 CONNECT_S = 10.0

@@ -1,6 +1,6 @@
 """Reads secrets of AWS Secrets Manager and makes tokens for RDS, by the library boto3.
 
-It runs on the threads of `secret_readers`. A token is signed here, with the credentials that boto3
+It runs on the threads of `secrets.readers`. A token is signed here, with the credentials that boto3
 finds: nothing is asked of AWS for it. It is good for the login alone, so sessions go on after it.
 """
 
@@ -21,7 +21,7 @@ from tidegate.products.aws.references import (
     parse_secret,
 )
 from tidegate.products.aws.settings import AwsSettings
-from tidegate.secret_readers import Reading, unavailable
+from tidegate.secrets.readers import Reading, unavailable
 
 TOKEN_S = 900.0
 """How long a token of RDS opens connections."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tidegate.secret_readers import Misspelt
+from tidegate.secrets.readers import Misspelt
 
 _NAME = re.compile(r"[\w/+=.@!-]{1,512}", re.ASCII)
 _ARN = re.compile(r"arn:aws[\w-]*:secretsmanager:([a-z0-9-]+):\d{12}:secret:[\w/+=.@!-]+", re.ASCII)

@@ -20,7 +20,7 @@ from tidegate.products.console.admins import Consent, check_admin
 from tidegate.products.console.source_drafts import Draft, SourceDraft, SourceDrafts
 from tidegate.products.console.source_rights import SourceRights
 from tidegate.products.console.source_tries import SourceTries, Tried
-from tidegate.secrets import asks_for_password, without_password
+from tidegate.secrets.url_logins import asks_for_password, without_password
 from tidegate.sources.changes import SourceChanges
 from tidegate.sources.commands import add_command, update_command
 from tidegate.sources.kept_passwords import check_place, kept_password

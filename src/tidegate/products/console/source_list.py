@@ -17,7 +17,7 @@ from tidegate.model.sources import Source
 from tidegate.products.console.admins import check_admin
 from tidegate.products.console.cards import source_fields
 from tidegate.products.console.source_drafts import version_of
-from tidegate.secrets import without_password
+from tidegate.secrets.url_logins import without_password
 from tidegate.sources.settings import settings_of
 from tidegate.store.api import SourceStore
 from tidegate.store.passwords import place_of_password

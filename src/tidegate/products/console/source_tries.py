@@ -27,7 +27,8 @@ from tidegate.model.requests import Call, Query, ReadRows, Request
 from tidegate.model.sources import Source
 from tidegate.products.console.admins import Consent
 from tidegate.products.console.sign_in import actor_of
-from tidegate.secrets import HeldSecret, with_password, without_password
+from tidegate.secrets.references import HeldSecret
+from tidegate.secrets.url_logins import with_password, without_password
 from tidegate.sources.report import has_answered, may_pass, place_of, test_source
 from tidegate.sources.typed_urls import check_address
 from tidegate.sources.unfit_rules import unfit_rules

@@ -30,7 +30,8 @@ from tidegate.model.requests import Call, Request
 from tidegate.model.sources import Source
 from tidegate.products.datalog.requests import OpenDatalog, OpenedDatalog
 from tidegate.products.datalog.settings import OpeningSettings
-from tidegate.secrets import HeldSecret, split_password, with_password
+from tidegate.secrets.references import HeldSecret
+from tidegate.secrets.url_logins import split_password, with_password
 
 STDIO_LIFETIME_S = 30 * 86_400.0
 """How long a source of a client on stdio may last: its session ends with the process."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from tidegate.config.addresses import check_private_url
 from tidegate.config.errors import invalid
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, check_references
+from tidegate.secrets.references import READ_ANYWHERE, check_references
 
 
 class DriverSettings(Section, frozen=True, forbid_unknown_fields=True):

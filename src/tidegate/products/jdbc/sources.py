@@ -51,7 +51,8 @@ from tidegate.products.jdbc.engine.url import (
 )
 from tidegate.products.jdbc.requests import OpenedJdbc, OpenJdbc
 from tidegate.products.jdbc.settings import OpeningSettings
-from tidegate.secrets import MASK, HeldSecret
+from tidegate.secrets.redaction import MASK
+from tidegate.secrets.references import HeldSecret
 
 STDIO_VARIABLES = ("DB_*", "JDBC_*")
 """What a call on stdio may name unless the settings say otherwise."""

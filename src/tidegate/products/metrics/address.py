@@ -16,7 +16,7 @@ from tidegate.edges.edge import Companion, Edge
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.products.metrics.settings import MetricsSettings
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector

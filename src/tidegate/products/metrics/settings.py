@@ -8,7 +8,7 @@ from tidegate.config.addresses import http_address
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
+from tidegate.secrets.references import READ_ANYWHERE, check_references, is_reference
 
 
 class MetricsSettings(Section, frozen=True, forbid_unknown_fields=True):

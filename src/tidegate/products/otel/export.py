@@ -25,7 +25,7 @@ from tidegate.http_client.rules import ClientRules, HttpRequest, HttpResponse
 from tidegate.paths import expand
 from tidegate.products.otel.settings import OtelSettings
 from tidegate.retrying_http import retry_after
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData

@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.config.errors import invalid
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
+from tidegate.secrets.references import READ_ANYWHERE, check_references, is_reference
 
 Share = Literal["names", "comments", "values"]
 Provider = Literal["openai", "anthropic", "ollama"]

@@ -23,7 +23,7 @@ from tidegate.products.shipping.protobuf import (
 )
 from tidegate.products.shipping.settings import DestinationSettings
 from tidegate.retrying_http import retry_after
-from tidegate.secrets import resolve, resolve_option
+from tidegate.secrets.references import resolve, resolve_option
 
 TIMEOUT_S = 30.0
 _MOST_ANSWER_BYTES = 1_048_576

@@ -15,7 +15,7 @@ from tidegate.config.model import Config, Count
 from tidegate.config.receivers import check_ca_file, check_receiver
 from tidegate.config.sections import Section
 from tidegate.paths import expand
-from tidegate.secrets import READ_ANYWHERE, check_references, hide_references
+from tidegate.secrets.references import READ_ANYWHERE, check_references, hide_references
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _PORTS = {"syslog": 601, "syslog+tls": 6514}

@@ -1,6 +1,6 @@
 """Reads secrets and takes accounts on lease from OpenBao or Vault, by the library hvac.
 
-It runs on the threads of `secret_readers`. A token of a login is kept in memory until half of its
+It runs on the threads of `secrets.readers`. A token of a login is kept in memory until half of its
 time is over. An account on lease ends with the token that took it, so each is taken with a token
 that was made for it, where there is a login.
 """
@@ -14,7 +14,7 @@ from tidegate.config.installation import add_command
 from tidegate.errors import Code, TidegateError
 from tidegate.products.vault.references import VaultReference, VaultRefusal, parse_name
 from tidegate.products.vault.settings import VaultSettings
-from tidegate.secret_readers import Reading, unavailable
+from tidegate.secrets.readers import Reading, unavailable
 
 if TYPE_CHECKING:
     from tidegate.products.vault.server import VaultServer

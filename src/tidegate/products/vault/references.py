@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from tidegate.secret_readers import Misspelt
+from tidegate.secrets.readers import Misspelt
 
 _SEGMENT = re.compile(r"[^\s#?%&\\\x00-\x1f]+")
 _ENGINES = ("data", "creds", "static-creds")

@@ -19,7 +19,8 @@ from tidegate.config.addresses import check_private_url
 from tidegate.errors import TidegateError
 from tidegate.products.vault.references import VaultRefusal
 from tidegate.products.vault.settings import VaultSettings
-from tidegate.secrets import redact, resolve_option
+from tidegate.secrets.redaction import redact
+from tidegate.secrets.references import resolve_option
 
 GIVE_BACK_S, AWAY_S = 2.0, 30.0
 _MOST_TEXT = 200

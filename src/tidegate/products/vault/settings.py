@@ -10,7 +10,7 @@ from tidegate.config.addresses import check_private_url
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
-from tidegate.secrets import READ_ANYWHERE, check_references, is_reference
+from tidegate.secrets.references import READ_ANYWHERE, check_references, is_reference
 
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 

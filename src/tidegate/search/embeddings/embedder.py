@@ -13,7 +13,7 @@ from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.model_provider_limits import CallerLimits, ProviderLimits
 from tidegate.search.requests import Embeddings, EmbedTexts
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 from tidegate.store.api import QuestionStore
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.config.embeddings import ModelSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.search.embeddings.api import Provider
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 _ADDRESSES = {
     "openai": "https://api.openai.com/v1",

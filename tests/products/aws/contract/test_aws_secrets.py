@@ -28,7 +28,7 @@ from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call, Query
 from tidegate.model.statements import Statement
 from tidegate.products.aws.settings import AwsSettings
-from tidegate.secret_readers import read_elsewhere, use_settings
+from tidegate.secrets.readers import read_elsewhere, use_settings
 from wire.served import Served
 
 ACTOR = Actor("agent", "agent", Scope.READ_ONLY)

@@ -11,7 +11,7 @@ from tidegate.products.aws.references import (
     parse_login,
     parse_secret,
 )
-from tidegate.secrets import check_references
+from tidegate.secrets.references import check_references
 
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:shop/db-a1b2c3"
 

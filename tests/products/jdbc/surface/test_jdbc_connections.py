@@ -18,9 +18,9 @@ from support.jdbc_surface import QUERY, USERS, JdbcUnderTest, make_file, served
 from support.maven_repository import DEBIAN, serve_repository
 from support.server_keeper import PASSWORD
 from support.surface_client import READER
-from tidegate import secrets
 from tidegate.model.actors import Actor, Scope
 from tidegate.products.jdbc.engine import JdbcEngine
+from tidegate.secrets import references
 
 OTHER = Actor("tok_other", "other", Scope.READ_ONLY)
 
@@ -61,10 +61,10 @@ async def test_account_and_password_may_come_from_the_environment(tmp_path, vari
         for place in (url, "${DB_URL}", f"{url}?user=postgres&password={PASSWORD}"):
             given = {} if "password=" in place else login
             id = await peer.connected(place, **given)
-        assert len(secrets._typed) == 3
+        assert len(references._typed) == 3
         await peer.bare("close", connectionId=id)
-        assert len(secrets._typed) == 2
-    assert not secrets._typed  # passwords are forgotten with their sources
+        assert len(references._typed) == 2
+    assert not references._typed  # passwords are forgotten with their sources
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from support.tcp_proxy import between
 from tidegate.engines.common.renewed_login import Term
 from tidegate.errors import Code, TidegateError
 from tidegate.products.vault.settings import AppRoleSettings, KubernetesSettings, VaultSettings
-from tidegate.secret_readers import Reading, read_elsewhere, use_settings
+from tidegate.secrets.readers import Reading, read_elsewhere, use_settings
 
 RULES = 'path "database/creds/*" { capabilities = ["read"] }'
 

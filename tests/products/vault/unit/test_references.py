@@ -7,7 +7,7 @@ import pytest
 from tidegate.config.loading import load
 from tidegate.errors import TidegateError
 from tidegate.products.vault.references import VaultReference, parse_name
-from tidegate.secrets import check_references
+from tidegate.secrets.references import check_references
 
 
 @pytest.mark.parametrize(

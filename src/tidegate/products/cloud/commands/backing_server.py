@@ -23,7 +23,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Call, Connect
 from tidegate.products.cloud.settings import CloudSettings
 from tidegate.products.cloud.surface.settings import PLAIN_TOOLS, CloudSurfaceSettings, settings_of
-from tidegate.secrets import UNRESOLVED
+from tidegate.secrets.readers import UNRESOLVED
 
 if TYPE_CHECKING:
     from tidegate.app import App

@@ -26,7 +26,7 @@ from tidegate.products.cloud.engine.statement_text import with_literals
 from tidegate.products.cloud.engine.statement_work import StatementWork
 from tidegate.products.cloud.http.requests import find_method
 from tidegate.products.cloud.language.statements import SqlStatement
-from tidegate.secrets import MASK, mentions_secret, redact
+from tidegate.secrets.redaction import MASK, mentions_secret, redact
 from tidegate.sql import quoting
 
 MOST_SHOWN: Final = 20

@@ -30,7 +30,7 @@ from tidegate.products.cloud.http.responses import ApiPage, read_page
 from tidegate.products.cloud.language.descriptions import columns_of
 from tidegate.products.cloud.login.credentials import AuthorizedRequest, Credentials, CredentialUse
 from tidegate.retrying_http import retry_after
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 
 READS: Final = frozenset({"GET", "HEAD"})
 MOST_REPLY_BYTES: Final = 268_435_456

@@ -18,7 +18,7 @@ from tidegate.products.cloud.documents.model import ApiRequest, Method
 from tidegate.products.cloud.documents.tree import mapping, sequence
 from tidegate.products.cloud.http.body_formats import plain_body
 from tidegate.products.cloud.http.go_template import render_template
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 
 _MARK: Final = re.compile("\ue000(\\d+)\ue001")
 """Replaces a value while a template is rendered; of Unicode's private characters."""

@@ -17,7 +17,7 @@ from tidegate.config.addresses import LOOPBACK
 from tidegate.engines.common.url import Location, locate_server, parse_server_url
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
-from tidegate.secrets import resolve
+from tidegate.secrets.references import resolve
 
 SCHEME: Final = "cloud+postgresql:"
 PORT: Final = 5432

@@ -24,7 +24,7 @@ from tidegate.products.cloud.language.statements import read_statement
 from tidegate.products.cloud.surface.call_file import CallFile, CallRecord
 from tidegate.products.cloud.surface.errors import error_text
 from tidegate.products.cloud.surface.settings import AuditFile, CloudSurfaceSettings
-from tidegate.secrets import cut_and_redact, mentions_secret, redact
+from tidegate.secrets.redaction import cut_and_redact, mentions_secret, redact
 from tidegate.sql.finding import Refusal
 
 MAX_SQL_CHARS = 4_096

@@ -16,7 +16,7 @@ from tidegate.config.loading import convert_table
 from tidegate.config.model import Config
 from tidegate.errors import TidegateError
 from tidegate.model.statement_rules import Admission, StatementRules
-from tidegate.secrets import refuse_literal
+from tidegate.secrets.url_logins import refuse_literal
 
 _UNIT_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3_600}
 _PART = r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(ns|us|µs|μs|ms|s|m|h)"

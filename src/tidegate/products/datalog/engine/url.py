@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlsplit
 from tidegate.engines.common.url import UNREADABLE, Location
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
-from tidegate.secrets import resolve
+from tidegate.secrets.references import resolve
 
 LOCAL = "datalevin"
 REMOTE = "dtlv"

@@ -9,7 +9,6 @@ from typing import Any, cast
 
 from msgspec import structs
 
-from tidegate import secrets
 from tidegate.errors import Code, TidegateError
 from tidegate.model.data_rules import DataRules, Show
 from tidegate.model.language import Language
@@ -26,6 +25,7 @@ from tidegate.products.datalog.language.reader import read
 from tidegate.products.datalog.language.values import Value
 from tidegate.products.datalog.language.writer import write
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest
+from tidegate.secrets import redaction
 
 _OPENS_OR_CLOSES = frozenset(
     each for each in DatalogOperation if each.value.startswith(("open_", "close_"))
@@ -77,7 +77,7 @@ class DatalogLanguage(Language):
         )
 
     def redact(self, text: str, dialect: str, *, mentions: bool = False) -> str:
-        return secrets.redact(text, mentions=mentions)
+        return redaction.redact(text, mentions=mentions)
 
     def literal(self, value: Any, dialect: str) -> str:
         return write(_value(value))

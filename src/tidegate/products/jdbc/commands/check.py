@@ -28,7 +28,7 @@ from tidegate.products.jdbc.engine.jvm.runtime import Runtime, find_runtime
 from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.startup import start_worker
 from tidegate.products.jdbc.engine.url import JdbcUrl, locate_jdbc, parse_jdbc_url
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 _MODULES = {
     "java.sql": "every driver needs it",

@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.engines.common.errors import ACCOUNT, DRIVER, PROCESS, RIGHT_OR_NAME, shortened
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.engine.jvm.process import JvmFault
-from tidegate.secrets import mask_shapes
+from tidegate.secrets.redaction import mask_shapes
 
 _BY_STATE: dict[str, Code] = {
     "57014": Code.CALL_CANCELLED,

@@ -41,7 +41,7 @@ from tidegate.products.jdbc.maven.pom import ModelBuilder, Pom, parse_pom
 from tidegate.products.jdbc.maven.repository import Repository, digest_file, unwritable
 from tidegate.products.jdbc.maven.resolution import resolve
 from tidegate.products.jdbc.settings import DriverSettings
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 RULE = "drivers.download"
 MAVEN = Origin(

@@ -24,7 +24,7 @@ from tidegate.products.pgedge.surface.databases import Databases
 from tidegate.products.pgedge.surface.error_codes import ErrorCodes
 from tidegate.products.pgedge.surface.query import READS
 from tidegate.protocol.model import Resource, ToolResult
-from tidegate.secrets import MASK
+from tidegate.secrets.redaction import MASK
 from tidegate.sql.dialects import find
 from tidegate.surfaces.api import SurfaceTool
 from tidegate.surfaces.arguments import wrong_argument

@@ -43,7 +43,7 @@ from tidegate.products.pgedge.text_to_sql.writing import (
     writer_for,
 )
 from tidegate.search.privileges import readable_catalog
-from tidegate.secrets import holds_login
+from tidegate.secrets.redaction import holds_login
 
 
 async def answer(

@@ -15,7 +15,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.products.pgedge.settings import DEFAULT_URLS, ModelSettings
 from tidegate.products.pgedge.text_to_sql.model import Message, ModelReply
 from tidegate.retrying_http import Endpoint, post_json
-from tidegate.secrets import resolve_option
+from tidegate.secrets.references import resolve_option
 
 MAX_REPLY_BYTES = 4_194_304
 _CONTEXT_STEP = 1_024

@@ -78,8 +78,8 @@ def _secrets_of(product: Product) -> Mapping[str, SecretEntry]:
 def _kinds() -> dict[str, SecretEntry]:
     command = SecretEntry(
         '${COMMAND:["PROGRAM","ARGUMENT"]}',
-        check="tidegate.secret_command:check_name",
-        read="tidegate.secret_command:read_all",
+        check="tidegate.secrets.command:check_name",
+        read="tidegate.secrets.command:read_all",
     )
     return {"COMMAND": command, **own_entries(_secrets_of)}
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from tidegate.errors import TidegateError
-from tidegate.secret_readers import MAX_SECRET_BYTES, Misspelt, Reading, unavailable
+from tidegate.secrets.readers import MAX_SECRET_BYTES, Misspelt, Reading, unavailable
 from tidegate.system.program_output import TooMuchOutputError, read_output
 
 LIMIT_S = 10.0
