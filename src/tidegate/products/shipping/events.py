@@ -24,15 +24,18 @@ from tidegate.products.shipping.server_events import control_event, server_event
 
 class Shipped(NamedTuple):
     """An event as destinations send it: its id, when it happened in Unix nanoseconds, its name,
-    how severe it is (OCSF), and itself as one line of JSON."""
+    how severe it is (OCSF), itself as one line of JSON, and the trace that it belongs to, 16
+    bytes, if it belongs to one."""
 
     uid: str
     time_ns: int
     name: str
     severity: int
     body: bytes
+    trace_id: bytes = b""
 
 
+_TRACE_BYTES = 16
 _CALLS = frozenset({"intent", "outcome", "refusal"})
 
 
@@ -40,11 +43,12 @@ def make_events(gate: str, segment: str, lines: Iterable[tuple[int, bytes]]) -> 
     """The event of each line, which is given with its number. Every line has one."""
     prefix = f"{gate}/{segment.partition('.')[0]}/"
     for number, text in lines:
-        uid = f"{prefix}{number}"
+        uid, trace_id = f"{prefix}{number}", b""
         try:
             line = decode(text)
             if line.phase in _CALLS:
                 event = call_event(line, uid)
+                trace_id = _trace_of(line)
             elif line.phase == "event":
                 event = server_event(line, uid)
             else:
@@ -57,7 +61,16 @@ def make_events(gate: str, segment: str, lines: Iterable[tuple[int, bytes]]) -> 
             event.metadata.event_code,
             event.severity_id,
             encode(event),
+            trace_id,
         )
+
+
+def _trace_of(line: Line) -> bytes:
+    try:
+        found = bytes.fromhex(line.trace_id)
+    except ValueError:
+        return b""
+    return found if len(found) == _TRACE_BYTES else b""
 
 
 def _unreadable(text: bytes, uid: str, number: int) -> OcsfEvent:

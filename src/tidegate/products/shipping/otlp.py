@@ -90,6 +90,7 @@ class OtlpDestination:
                 f"tidegate.{each.name}",
                 each.body,
                 (attribute("log.record.uid", each.uid.encode()),),
+                each.trace_id,
             )
             for each in events
         )

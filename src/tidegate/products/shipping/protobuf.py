@@ -35,13 +35,18 @@ def attribute(name: str, value: bytes) -> bytes:
 
 
 def log_record(
-    time_ns: int, severity: int, name: str, body: bytes, attributes: Iterable[bytes]
+    time_ns: int,
+    severity: int,
+    name: str,
+    body: bytes,
+    attributes: Iterable[bytes],
+    trace_id: bytes = b"",
 ) -> bytes:
     """`LogRecord`, as a field of `ScopeLogs`."""
     parts = [
         b"\x09", _fixed64(time_ns), b"\x10", varint(severity), field(5, field(1, body)),
-        *(field(6, each) for each in attributes), b"\x59", _fixed64(time_ns),
-        field(12, name.encode()),
+        *(field(6, each) for each in attributes), field(9, trace_id) if trace_id else b"",
+        b"\x59", _fixed64(time_ns), field(12, name.encode()),
     ]  # fmt: skip
     return field(2, b"".join(parts))
 

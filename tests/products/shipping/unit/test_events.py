@@ -82,6 +82,17 @@ def test_a_call_on_a_source_is_activity_of_a_datastore_with_all_that_is_on_recor
 
 
 @pytest.mark.parametrize(
+    ("trace", "sent"), [("", b""), ("ab" * 16, b"\xab" * 16), ("ab", b""), ("no trace", b"")]
+)
+def test_the_trace_of_a_call_goes_with_its_event(trace: str, sent: bytes) -> None:
+    event = Event(call_id="c1", phase="outcome", actor="tok_1", request="query", trace_id=trace)
+    line, _ = chain.seal(encode(event, 1, NOW), chain.START)
+    (made,) = make_events("gate", "000007.jsonl", [(1, line)])
+    assert made.trace_id == sent
+    assert json.loads(made.body)["class_uid"] == 6003
+
+
+@pytest.mark.parametrize(
     ("fields", "status", "action", "disposition"),
     [
         ({"phase": "intent"}, 99, 1, 1),

@@ -22,7 +22,7 @@ def test_a_request_is_read_as_it_was_meant(size: int) -> None:
     body = b'{"a":"' + b"x" * size + b'"}'
     record = log_record(
         1_796_020_254_351_000_000, 9, "tidegate.call.outcome", body,
-        (attribute("log.record.uid", b"g/000001/5"),),
+        (attribute("log.record.uid", b"g/000001/5"),), b"t" * 16,
     )  # fmt: skip
     text = export_request({"service.name": "tidegate"}, "tidegate.audit", "1", [record, record])
     found = ExportLogsServiceRequest.FromString(text)
@@ -36,6 +36,7 @@ def test_a_request_is_read_as_it_was_meant(size: int) -> None:
         assert each.time_unix_nano == each.observed_time_unix_nano == 1_796_020_254_351_000_000
         assert (each.severity_number, each.event_name) == (9, "tidegate.call.outcome")
         assert each.body.string_value.encode() == body
+        assert each.trace_id == b"t" * 16
         assert [(a.key, a.value.string_value) for a in each.attributes] == [
             ("log.record.uid", "g/000001/5")
         ]
