@@ -9,7 +9,7 @@ import os
 import select
 from collections import deque
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Condition
 from time import monotonic
 from typing import Literal
@@ -197,8 +197,8 @@ class Database:
         except psycopg.OperationalError as error:
             if not is_lost(error, connection) and not connection.warned:
                 raise
-            self._settle(mark, error)
-            return
+            if not connection.warned:
+                counters = self._settle(mark, error)
         if connection.warned:
             raise outcome_unknown(
                 "PostgreSQL says that the change may not have reached the standby"
@@ -206,23 +206,19 @@ class Database:
         if counters:
             self.learn(counters)
 
-    def _settle(self, mark: str, lost: psycopg.OperationalError) -> None:
-        """See on a new connection whether a transaction was committed. What is not there may still
-        come, so it is unknown. Raises: TidegateError."""
-        found = False
-        if mark:
-            try:
-                with connect_once(self.url) as connection:
-                    found = (
-                        connection.number(
-                            "SELECT count(*) FROM tidegate.commits WHERE id = %s", (mark,)
-                        )
-                        == 1
-                    )
-            except psycopg.Error:
-                found = False
-        if not found:
+    def _settle(self, mark: str, lost: psycopg.OperationalError) -> dict[Topic, int]:
+        """See on a new connection whether a transaction was committed; the counters after it. What
+        is not there may still come, so it is unknown. Raises: TidegateError."""
+        row = None
+        with suppress(psycopg.Error), connect_once(self.url) as connection:
+            row = connection.row(
+                "SELECT json_object_agg(area, value) FROM tidegate.generations"
+                " WHERE EXISTS (SELECT 1 FROM tidegate.commits WHERE id = %s)",
+                (mark,),
+            )
+        if row is None or row[0] is None:
             raise outcome_unknown("its database gave no answer") from lost
+        return row[0]
 
     def is_same(self, other: Database) -> bool:
         """Whether both are the same database, by what their states say of themselves."""
