@@ -216,7 +216,8 @@ class App:
         self.session_links.keep_ended = self._keep_ended
         self.session_links.was_kept = self._was_ended
         self.tasks = Tasks(
-            self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s), change_state
+            *(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s)),
+            *(change_state, clock),
         )
         self.webhook = WebhookSender(
             self.state.webhook,

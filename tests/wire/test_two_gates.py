@@ -109,6 +109,7 @@ def test_rights_questions_and_lockouts_are_those_of_both_gates(gates):
     added = b.run("source", "add", "inner", url)
     assert added.status != 0 and "state of a gate" in added.err
     assert "PostgreSQL" in b.run("doctor", "--json").out
+    assert b.run("config", "check").status == 0
 
     # Wrong tokens count together.
     for number in range(4):

@@ -94,6 +94,7 @@ class Task:
         self.work = work
         self.message = ""
         self.outcome: ToolResult | RpcError | None = None
+        self.clock: Callable[[], float] = time.time
         self.given = False
         """Whether a client has had the outcome: then it makes room first."""
         self.questions: dict[str, _Question] = {}
@@ -118,7 +119,7 @@ class Task:
 
     def set_status(self, status: TaskStatus, message: str = "") -> None:
         self.message = message
-        self.record = structs.replace(self.record, status=status, updated_at=time.time())
+        self.record = structs.replace(self.record, status=status, updated_at=self.clock())
         for listener in list(self._listeners):
             listener()
 
@@ -203,9 +204,14 @@ class Tasks:
     `records` off the event loop."""
 
     def __init__(
-        self, records: TaskRecords, times: TaskTimes, ask_state: AskState = asyncio.to_thread
+        self,
+        records: TaskRecords,
+        times: TaskTimes,
+        ask_state: AskState = asyncio.to_thread,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.times = times
+        self.clock = clock
         self._ask_state = ask_state
         self._records = records
         self._server = os.urandom(8).hex()
@@ -228,7 +234,7 @@ class Tasks:
         or if it cannot be kept. `waiting` says for which person's answer it waits."""
         if not self.has_room(request.actor.id):
             return None
-        now = time.time()
+        now = self.clock()
         record = TaskRecord(
             id=os.urandom(16).hex(),
             actor=request.actor.id,
@@ -242,7 +248,7 @@ class Tasks:
             changes=changes,
         )
         task = Task(record, request.actor, request.cancellation, request.work)
-        task.message = waiting
+        task.clock, task.message = self.clock, waiting
         self._tasks[task.id] = task
         self._open[record.actor] += 1
         try:
@@ -264,7 +270,7 @@ class Tasks:
             task.record,
             waiting=bool(waiting),
             changes=changes or task.record.changes,
-            alive_until=time.time() + ALIVE_S,
+            alive_until=self.clock() + ALIVE_S,
         )
         if task.status == "working":
             task.set_status("working", waiting)
@@ -294,12 +300,15 @@ class Tasks:
         """Whether the same call sent now means another one: the rows that were read are old. A
         change is not made again for as long as its outcome is kept."""
         kept_s = self.times.keep_s if task.record.changes else min(self.times.keep_s, STALE_S)
-        return task.status in ENDED and task.record.updated_at < time.time() - kept_s
+        return task.status in ENDED and task.record.updated_at < self.clock() - kept_s
 
     async def find_record(self, id: str, actor: Actor) -> TaskRecord | None:
         """What the state knows of a task that another process has or had. Raises: as the state."""
         record = await self._ask_state(self._records.find, id)
-        return record if record is not None and record.actor == actor.id else None
+        if record is None or record.actor != actor.id:
+            return None
+        ahead_s = self.clock() - time.time()  # of this machine's clock, which `is_open` reads
+        return structs.replace(record, alive_until=record.alive_until - ahead_s)
 
     async def wait(self, task: Task, cancellation: Cancellation) -> bool:
         """Wait until a task has ended, or as long as a reply may take; whether it has."""
@@ -337,7 +346,7 @@ class Tasks:
 
     def _is_old(self, task: Task) -> bool:
         """Whether its result has waited for as long as results do."""
-        return task.status in ENDED and task.record.updated_at < time.time() - self.times.keep_s
+        return task.status in ENDED and task.record.updated_at < self.clock() - self.times.keep_s
 
     def _make_room(self) -> None:
         """Drop the results beyond what may be kept: first those that a client has had, and of these
@@ -389,7 +398,7 @@ class Tasks:
             return
 
         def renew() -> None:
-            self._records.renew(self._server, time.time() + ALIVE_S)
+            self._records.renew(self._server, self.clock() + ALIVE_S)
 
         self._in_background(renew, "the state does not take that tasks go on: %s")
         self._renew_in_time()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
+from tidegate.config.state import state_url
 from tidegate.engines.registry import check_url
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -38,6 +39,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(fault)
     if faults:
         return ERRORS[Code.CONFIG_INVALID].exit_status
+    for concern in _concerns(config):
+        print_status(f"note: {concern}")
     count = len(config.sources)
     sources = "1 source" if count == 1 else f"{count} sources"
     print_status(f"{_named(str(path))}: the settings are valid, with {sources}")
@@ -53,11 +56,35 @@ def _faults(config: Config) -> Iterator[str]:
         except TidegateError as error:
             yield f"source {settings.name}: {error.message} {error.hint}".rstrip()
     sections = [each.check_files for each in config.sections.values()]
-    for check in (check_open_writes, _check_certificate, _check_token_files, *sections):
+    for check in (
+        check_open_writes,
+        _check_state,
+        _check_certificate,
+        _check_token_files,
+        *sections,
+    ):
         try:
             check(config)
         except TidegateError as error:
             yield f"{error.message} {error.hint}".rstrip()
+
+
+def _check_state(config: Config) -> None:
+    """Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that is none."""
+    state_url(config.state_url)
+
+
+def _concerns(config: Config) -> Sequence[str]:
+    """What may lose changes of a state in PostgreSQL, or that it cannot be seen from here."""
+    url = state_url(config.state_url)
+    if url is None:
+        return ()
+    from tidegate.store.postgres.health import read_health  # needs an extra
+
+    try:
+        return read_health(url).concerns
+    except TidegateError as error:
+        return (error.message,)
 
 
 def _check_certificate(config: Config) -> None:
