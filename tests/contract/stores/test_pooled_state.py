@@ -1,4 +1,4 @@
-"""The state through PgBouncer in transaction mode, where no two transactions need share a session."""
+"""The state through PgBouncer in transaction mode: no two transactions need to share a session."""
 
 from concurrent.futures import ThreadPoolExecutor
 
