@@ -40,7 +40,9 @@ class WorkerGate:
         found: dict[int, int] = {}
         children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
         for child in map(int, children):
-            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            words: list[bytes] = []
+            with suppress(OSError):  # it has just ended
+                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
             if b"--worker" in words:
                 place = json.loads(words[words.index(b"--worker") + 1])
                 found[place["number"]] = child
@@ -149,14 +151,16 @@ def worker_gate(
     file.chmod(0o600)
     state = folder / "state"
     with serving(("serve", "--config", str(file), *words), state) as server:
-        yield begin(server, state, count)
+        yield begin(
+            server, state, count, {"http", "metrics"} | ({"postgresql"} if "pg" in given else set())
+        )
 
 
-def begin(server: Serving, state: Path, count: int) -> WorkerGate:
+def begin(server: Serving, state: Path, count: int, listening: set[str]) -> WorkerGate:
     """The gate of a server that announces its addresses: a worker that of HTTP, and the parent that
     of the figures, in any order."""
     ports: dict[str, int] = {}
-    while not {"http", "metrics"} <= ports.keys():
+    while not listening <= ports.keys():
         line = server.until("serving")
         for kind, port in re.findall(r"(http|postgresql)://127\.0\.0\.1:(\d+)", line):
             name = "metrics" if "metrics on" in line else kind

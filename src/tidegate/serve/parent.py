@@ -166,12 +166,13 @@ class Workers:
         watching = asyncio.get_running_loop().create_task(self._watch(worker))
         self._watching.add(watching)
         watching.add_done_callback(self._watching.discard)
-        if not await worker.settled():
+        serves = await worker.settled()
+        if self._stops.is_set():
+            return None
+        if not serves:
             self.status = UNKNOWN_STATUS
             if worker.status is not None and worker.status > 0:
                 self.status = worker.status
-            return None
-        if self._stops.is_set():
             return None
         self._serving[number] = worker
         return worker
