@@ -235,7 +235,8 @@ class Product(NamedTuple):
     `App` a `service.Service` in the same way. `parent_listener`: the place of a function that gives
     a `serve.parent_edges.ParentListener`, which serves in the parent of workers at the address of
     the product's section; the workers do not listen there then. `pages`: the place of a function
-    that gives the pages of people on the HTTP server (`serve.edges.Pages`).
+    that gives the pages of people on the HTTP server (`serve.edges.Pages`), which are below
+    `pages_path`.
     """
 
     name: str
@@ -256,6 +257,7 @@ class Product(NamedTuple):
     service: str = ""
     parent_listener: str = ""
     pages: str = ""
+    pages_path: str = ""
 
 
 @cache

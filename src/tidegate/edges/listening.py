@@ -6,11 +6,14 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.config.addresses import http_address
 from tidegate.edges.accepting import ConnectionCounts
 from tidegate.errors import Code, TidegateError
+
+if TYPE_CHECKING:
+    from tidegate.edges.http.pages_relay import PagesPlace
 
 _OTHER_PORT = "Choose another port; 0 takes a free one."
 _OWN_ADDRESS = "Choose an address of this machine, such as 127.0.0.1; 0.0.0.0 is all of them."
@@ -67,6 +70,8 @@ class Sockets:
         given: Mapping[str, socket.socket] | None = None,
         counts: Mapping[str, ConnectionCounts] | None = None,
     ) -> None:
+        self.pages: PagesPlace | None = None
+        """Where the worker answers that has the pages of people, if there are several."""
         self._given = dict(given or {})
         self._counts = dict(counts or {})
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidegate.bridge.handshake_writer import HandshakeWriter
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.edges.http1.request import Application
     from tidegate.serve.lifecycle import Shutdown
 
 
@@ -103,8 +104,9 @@ def open_http(
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
+    relayed = app.sockets.pages is not None and app.sockets.pages.listener is None
     application = HttpApplication(
-        http_endpoints(app, handshake, pages),
+        http_endpoints(app, handshake, () if relayed else pages),
         app.authenticate,
         origin_checks=OriginChecks(
             config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
@@ -115,11 +117,22 @@ def open_http(
         health=HealthChecks(app.readiness.tried, partial(without_names, app)),
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
+    wrapper: Application | None = None
+    place = app.sockets.pages
+    if place is not None and pages:
+        from tidegate.edges.http.pages_relay import PagesRelay, PagesServer
+
+        if place.listener is None:
+            paths = [each.pages_path for each in found_already() if each.pages]
+            wrapper = PagesRelay(application, place.path, tuple(paths))
+        else:
+            companions.append(PagesServer(application, place.listener))
     if on_opened is None or shutdown is None:
         return HttpEdge(
             application,
             listener,
             companions=companions,
+            wrapper=wrapper,
             certificate=certificate,
             counts=counts,
         )

@@ -14,8 +14,11 @@ import asyncio
 import logging
 import mmap
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -63,6 +66,12 @@ class Workers:
         self._sockets = sockets
         self._counts = open_shared_memory(PAGE_BYTES)
         self._memory = mmap.mmap(self._counts, PAGE_BYTES)
+        self._folder = TemporaryDirectory(prefix="tidegate-")
+        """Of this account alone; it holds the socket of the worker that has the pages."""
+        self._pages_path = str(Path(self._folder.name) / "pages")
+        self._pages = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._pages.bind(self._pages_path)
+        self._pages.listen()
         self._secret = os.urandom(SECRET_BYTES)
         self._serial = 0
         self._serving: dict[int, WorkerProcess] = {}
@@ -152,12 +161,22 @@ class Workers:
             worker.kill()
         if self._watching:
             await asyncio.wait(set(self._watching))
+        self._pages.close()
+        self._folder.cleanup()
 
     async def _start(self, number: int) -> WorkerProcess | None:
         """Start a worker and wait until it serves; None if it does not come to that."""
         self._serial += 1
         place = WorkerPlace(
-            number, self.plan.count, os.getpid(), -1, self._sockets, self._counts, self._free_slot()
+            number,
+            self.plan.count,
+            os.getpid(),
+            -1,
+            self._sockets,
+            self._counts,
+            self._free_slot(),
+            self._pages.fileno() if number == 1 else -1,
+            self._pages_path,
         )
         worker = await WorkerProcess.start(
             self.plan.words, place, self._serial, self._secret, self._pass_on

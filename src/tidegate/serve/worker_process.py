@@ -66,6 +66,7 @@ class WorkerProcess:
             inherited: Collection[int] = (
                 theirs.fileno(),
                 place.counts,
+                *([place.pages] if place.pages >= 0 else []),
                 *place.sockets.values(),
             )
             command = [*PROGRAM, *words, *place.words()]

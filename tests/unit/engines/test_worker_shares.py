@@ -3,9 +3,12 @@ process would have for itself is refused."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from support.command_line import tidegate
+from support.command_line import Ended, tidegate
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import check_share, pool_of
 from tidegate.errors import Code, TidegateError
@@ -76,8 +79,22 @@ def test_a_pool_of_less_than_a_connection_for_each_worker_is_refused() -> None:
         check_share(small, WorkerShare(1, 4))
 
 
-def test_a_gate_with_such_a_source_does_not_start(tmp_path) -> None:
+def test_a_gate_with_such_a_source_does_not_start(tmp_path: Path) -> None:
     words = ("serve", "--http", "127.0.0.1:0", "--no-auth", "--workers", "2")
     ended = tidegate(*words, "--source", "shop=sqlite:///:memory:", state=tmp_path / "state")
     assert ended.status == 78
     assert "The source `shop` is in the memory of one process" in ended.err
+
+
+def test_the_check_of_settings_shows_what_workers_divide_and_refuses_what_they_cannot(
+    tmp_path: Path,
+) -> None:
+    def checked(url: str) -> Ended:
+        sources = [{"name": "shop", "url": url}]
+        given = json.dumps({"workers": 4, "sources": sources})
+        return tidegate("config", "check", "--config", given, state=tmp_path / "state")
+
+    shown = checked("postgresql://u@127.0.0.1/shop?pool=8")
+    assert shown.status == 0 and "4 workers x 2 = 8 connections" in shown.err
+    refused = checked("postgresql://u@127.0.0.1/shop?pool=3")
+    assert refused.status == 78 and "may have 3 connections" in refused.err

@@ -112,6 +112,10 @@ class IncomingRequest:
         """Where the connection comes from, which may be a proxy; empty if that is not known."""
         return self._line.address
 
+    def comes_from(self, address: str) -> None:
+        """Say where the connection of the client is, which another process of ours has."""
+        self._line.address = address
+
     @property
     def begun(self) -> bool:
         """Whether an answer has begun."""

@@ -112,11 +112,11 @@ def add_operator(directory: Path, name: str, *flags: str) -> None:
 
 
 @contextmanager
-def opened_place(directory: Path) -> Iterator[Place]:
-    """A place in a new directory, while the block runs."""
+def opened_place(directory: Path, *more: str) -> Iterator[Place]:
+    """A place in a new directory, while the block runs. `more` are further words of `serve`."""
     copy_made(_make_place, directory)
     state, settings = directory / "state", directory / "settings.toml"
-    words = ["serve", "--config", str(settings), "--http", "127.0.0.1:0", "--console"]
+    words = ["serve", "--config", str(settings), "--http", "127.0.0.1:0", "--console", *more]
     with serving(words, state) as server:
         line = server.until("the console is at")
         address = re.search(r"http://[^/]+", line)
