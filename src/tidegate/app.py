@@ -41,6 +41,7 @@ from tidegate.gateway.call_figures import CallFigures
 from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
 from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, prepare_source
+from tidegate.gateway.other_processes import OtherProcesses
 from tidegate.gateway.source_connections import (
     ConfiguredSources,
     NoSavedSources,
@@ -74,7 +75,7 @@ from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.session_links import SessionLinks
-from tidegate.protocol.tasks import Tasks, TaskTimes
+from tidegate.protocol.tasks import CANCEL_TASK, Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
@@ -82,6 +83,7 @@ from tidegate.secrets.readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
 from tidegate.store.calls import change_state, read_state
+from tidegate.store.messages import Mailbox
 from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
 from tidegate.store.secret_file import read_or_create_secret
@@ -263,6 +265,12 @@ class App:
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
+        self.mailbox = Mailbox(self.state.messages, self.state.versions, self.gateway.run_id)
+        self.other_processes = OtherProcesses(
+            self.mailbox, self.gateway.running, self.connections.source_of
+        )
+        self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)
+        self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel(body.decode()))
 
     @classmethod
     def open(

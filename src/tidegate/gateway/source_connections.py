@@ -113,6 +113,11 @@ class SourceConnections:
         self._refresh()
         return self._ordered
 
+    def source_of(self, name: str) -> Source | None:
+        """The source of that name as it was last read; None if there was none."""
+        connection = self._connections.get(name)
+        return connection.source if connection and connection.source.name == name else None
+
     def list_for(
         self, actor: Actor, session: str = "", wanted: ListSources = _ALL, surface: str = ""
     ) -> tuple[SourceEntry, ...]:

@@ -61,8 +61,15 @@ async def cancel_task(served: ServedServer, request: McpRequest, params: p.TaskI
     if isinstance(task, Task):
         task.cancel()
     elif is_open(task):
-        raise RpcError(INTERNAL_ERROR, elsewhere_words(task))
+        await _cancel_elsewhere(_calls(served, request), task)
     return render.modern_result({}, served.server_meta)
+
+
+async def _cancel_elsewhere(calls: LongCalls, record: TaskRecord) -> None:
+    """End a task that another process runs. Raises: RpcError, and as the state."""
+    if calls.tasks.cancel_elsewhere is None:
+        raise RpcError(INTERNAL_ERROR, elsewhere_words(record))
+    await calls.tasks.cancel_elsewhere(record.id.encode())
 
 
 async def _find(calls: LongCalls, request: McpRequest, id: str) -> Task | TaskRecord:

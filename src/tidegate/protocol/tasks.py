@@ -196,6 +196,9 @@ class Task:
         return new
 
 
+CANCEL_TASK = "task.cancel"
+"""The kind of the messages between processes that end a task."""
+
 AskState = Callable[..., Awaitable[Any]]
 
 
@@ -213,6 +216,8 @@ class Tasks:
         self.times = times
         self.clock = clock
         self._ask_state = ask_state
+        self.cancel_elsewhere: Callable[[bytes], Awaitable[None]] | None = None
+        """Has the process that runs the task of an id end it; None if there is no other."""
         self._records = records
         self._server = os.urandom(8).hex()
         self._tasks: dict[str, Task] = {}
@@ -295,6 +300,12 @@ class Tasks:
         if task is None or task.record.actor != actor.id or self._is_old(task):
             return None
         return task
+
+    def cancel(self, id: str) -> None:
+        """End the task of that id, if it is one of this process: its caller has asked another."""
+        task = self._tasks.get(id)
+        if task is not None:
+            task.cancel()
 
     def is_stale(self, task: Task) -> bool:
         """Whether the same call sent now means another one: the rows that were read are old. A

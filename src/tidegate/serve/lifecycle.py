@@ -106,7 +106,7 @@ async def serve(
         for edge in edges:
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
-        tasks.append(_task(app.webhook.run()))
+        tasks += [_task(app.webhook.run()), _task(app.mailbox.run())]
         app.services += _services_of(app)
         for service in app.services:
             service.start()

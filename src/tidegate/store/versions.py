@@ -28,9 +28,11 @@ from typing import Literal
 
 from tidegate.errors import Code, TidegateError
 
-Topic = Literal["approvals", "budgets", "operators", "pairings", "sources", "tabs", "tokens"]
+Topic = Literal[
+    "approvals", "budgets", "messages", "operators", "pairings", "sources", "tabs", "tokens"
+]
 TOPICS: tuple[Topic, ...] = (
-    "approvals", "budgets", "operators", "pairings", "sources", "tabs", "tokens"
+    "approvals", "budgets", "messages", "operators", "pairings", "sources", "tabs", "tokens"
 )  # fmt: skip
 """`operators`: also their sessions, except the time of their last use. `tabs`: what `events` of
 the windows gives. The others are what the area of that name holds; the use of a budget or a token

@@ -91,6 +91,7 @@ CHANGES = {
         lambda state: state.pairings.resolve("AB12", "denied", 110.0),
         lambda state: state.pairings.forget(900.0),
     ),
+    "messages": (lambda state: state.messages.send("a", "", "hello", b"", 100.0),),
     "tabs": (lambda state: state.windows.open_window("ada", "id-shop", "Query", 1.0, by="a"),),
 }
 

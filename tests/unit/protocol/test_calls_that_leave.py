@@ -134,3 +134,34 @@ def test_a_result_that_a_client_has_had_makes_room_first() -> None:
         assert [task.outcome is not None for task in kept] == [True, False]
 
     asyncio.run(main())
+
+
+def test_a_task_of_another_process_is_ended_by_a_message_to_the_others() -> None:
+    """Two processes share the records of their tasks."""
+
+    async def main() -> None:
+        records = KeptRecords()
+        here, elsewhere = (Tasks(records, TaskTimes(1, 1, 3_600)) for _ in range(2))
+
+        async def send(id: bytes) -> None:
+            here.cancel(id.decode())
+            elsewhere.cancel(id.decode())
+
+        here.cancel_elsewhere = send
+        cancellation = Cancellation()
+        task = await elsewhere.start(
+            Owner(cancellation=cancellation), "core", "query", waiting="", changes=False
+        )
+        assert task is not None
+        kernel = Kernel(Everything(), Settings(RevisionPolicy((MODERN,))), tasks=here)
+        message = json.loads(_frame("change", TAKES_TASKS))
+        message |= {"method": "tasks/cancel"}
+        message["params"] = {"taskId": task.id, "_meta": message["params"]["_meta"]}
+        answer = await kernel.serve(
+            json.dumps(message).encode(), TransportContext(ACTOR, NoSender())
+        )
+        assert answer is not None
+        assert "error" not in json.loads(answer.frame), answer.frame
+        assert cancellation.cancelled
+
+    asyncio.run(main())

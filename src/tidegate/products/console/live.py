@@ -24,12 +24,12 @@ from tidegate.identity.operators import Operators, SignedIn
 from tidegate.model.cancellation import Cancellation
 from tidegate.products.console.activity import Activity
 from tidegate.products.console.cards import is_settled
-from tidegate.products.console.changed_topics import ChangedTopic
 from tidegate.products.console.inbox import Inbox
 from tidegate.products.console.now import Now
 from tidegate.products.console.pairing_requests import PairingRequests
 from tidegate.store.calls import read_state
 from tidegate.store.records import OperatorEntry, Pairing, PendingApproval
+from tidegate.store.versions import Topic
 
 LOOK_S = 0.25
 CHECK_S = 1.0
@@ -45,12 +45,39 @@ NOW_S = 0.5
 """How often a page that shows the calls under way gets them, if they have changed."""
 MOST_WAITING = 65_536
 """Bytes that a page has not read above which it gets no calls: a later list has them all."""
+SURE_S = 5.0
+"""After so long the state is read although nothing is known to have changed: time passes, too."""
 FOLLOWED_S = 600.0
 """How long what becomes of an answered question is followed."""
 
 
 Look = Callable[[Sequence[SignedIn]], Awaitable[None]]
 """Looks for what else has changed, for those who read; it publishes what it finds."""
+
+
+class ChangedTopic:
+    """Whether a topic of the state may have changed since it was read. Where the server follows its
+    state (`store/versions.py`) that costs no read."""
+
+    def __init__(self, approvals: Approvals, topic: Topic) -> None:
+        """`approvals` knows the versions of the state."""
+        self._approvals = approvals
+        self._topic: Topic = topic
+        self._read: int | None = None
+        self._looked: int | None = None
+        self._read_at = 0.0
+
+    def may_differ(self) -> bool:
+        """Whether it has to be read. Raises: TidegateError STATE_FAILED."""
+        versions = self._approvals.versions
+        if versions is None or not versions.followed:
+            return True
+        self._looked = versions.of(self._topic)  # before the read: what comes later is read again
+        return self._looked != self._read or time.monotonic() - self._read_at >= SURE_S
+
+    def note_read(self) -> None:
+        """It was read, after the last look."""
+        self._read, self._read_at = self._looked, time.monotonic()
 
 
 class _Reader:

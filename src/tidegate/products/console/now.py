@@ -2,8 +2,8 @@
 
 An operator sees the calls and figures of the sources on which it has a role; what is about no
 source, or about one that no role names, is for those with a role on all. It may end the calls on
-sources where it may answer, and everywhere those of its own tokens. Calls under way are those of
-this process; the figures have the calls of all processes on this state.
+sources where it may answer, and everywhere those of its own tokens. Calls and figures are those of
+all processes on this state.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tidegate.audit.activity import ActivityIndex
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.call_figures import OTHERS, CallFigures, Counted, Counting, Span, series
 from tidegate.gateway.gateway import Gateway
+from tidegate.gateway.other_processes import OtherProcesses
 from tidegate.gateway.running_calls import RunningCall
 from tidegate.identity.operators import Note, SignedIn, holds
 from tidegate.model.actors import Actor
@@ -87,6 +88,8 @@ class Now:
         note_done: Note,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self.others: OtherProcesses | None = None
+        """The other processes on this state, whose calls are shown and ended, too."""
         self._gateway = gateway
         self._figures = figures
         self._index = index
@@ -111,6 +114,8 @@ class Now:
         self._watched = {each: at for each, at in self._watched.items() if at > self._clock()}
         self._watched[signed_in.session.id] = self._clock() + WATCHED_S
         self._catch_up()
+        if self.others is not None:
+            await self.others.watch()
         seen = [each for each in self._conditions.sources() if signed_in.may("viewer", each.name)]
         record = await asyncio.to_thread(self._conditions.record)
         figures = await self._series(span, query.get("source", ""), signed_in)
@@ -139,14 +144,24 @@ class Now:
     def calls(self, signed_in: SignedIn) -> dict[str, Any]:
         """The calls under way that the operator may see, the oldest first. On the event loop."""
         found, more = self._gateway.running.oldest(MOST_CALLS, partial(_may_see, signed_in))
-        return {"calls": [_shown(each, signed_in) for each in found], "more": more}
+        if self.others is not None:
+            calls, besides = self.others.calls()
+            found += [each for each in calls if _may_see(signed_in, each.actor, each.source)]
+            found.sort(key=lambda each: each.since)
+            more += max(0, len(found) - MOST_CALLS)
+            if holds(signed_in.operator.roles, "viewer", None):
+                more += besides
+        return {"calls": [_shown(each, signed_in) for each in found[:MOST_CALLS]], "more": more}
 
     async def cancel(self, id: str, signed_in: SignedIn, address: str) -> dict[str, Any]:
-        """End a call. Works also when it cannot be put on record.
+        """End a call, of whichever process. Works also when it cannot be put on record.
 
-        Raises: TidegateError ARGUMENT_INVALID if there is none, POLICY_DENIED.
+        Raises: TidegateError ARGUMENT_INVALID if there is none, POLICY_DENIED, STATE_FAILED if the
+        process that runs it cannot be reached.
         """
-        call = self._gateway.running.find(id)
+        call = here = self._gateway.running.find(id)
+        if here is None and self.others is not None:
+            call = self.others.find(id)
         if call is None or not _may_see(signed_in, call.actor, call.source):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -168,7 +183,10 @@ class Now:
             "address": address,
         }
         shown = {name: value for name, value in details.items() if value}
-        self._gateway.running.cancel(id)
+        if here is not None:
+            self._gateway.running.cancel(id)
+        elif self.others is not None:
+            await self.others.cancel(id)
         await change_state(self._note_done, "call.cancelled", signed_in.actor_id, shown)
         return {"id": id, "state": "cancelling"}
 

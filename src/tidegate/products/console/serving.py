@@ -103,6 +103,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     )
 
     now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
+    now.others = app.other_processes
     feed = LiveFeed(
         approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
     )

@@ -11,6 +11,7 @@ from tidegate.store.postgres.budgets import PostgresBudgetStore
 from tidegate.store.postgres.changes import PostgresChangeStore
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.history import PostgresHistoryStore
+from tidegate.store.postgres.messages import PostgresMessageStore
 from tidegate.store.postgres.operators import PostgresOperatorStore
 from tidegate.store.postgres.pairings import PostgresPairingStore
 from tidegate.store.postgres.questions import PostgresQuestionStore
@@ -57,6 +58,7 @@ class PostgresState:
         self.questions = PostgresQuestionStore(database)
         self.shipping = PostgresShippingStore(database)
         self.shared = PostgresSharedStore(database)
+        self.messages = PostgresMessageStore(database)
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()

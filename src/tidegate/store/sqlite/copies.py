@@ -17,6 +17,7 @@ _ENDS = (
     "DELETE FROM pairings",
     "DELETE FROM tasks",
     "DELETE FROM webhook_messages",
+    "DELETE FROM messages",
     "UPDATE approvals SET state = 'expired', ended_at = ?1, waits_until = NULL"
     " WHERE state IN ('pending', 'allowed')",
     # What was sealed with these belongs to calls and pages of the former life.

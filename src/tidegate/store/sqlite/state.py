@@ -12,6 +12,7 @@ from tidegate.store.sqlite.budgets import SqliteBudgetStore
 from tidegate.store.sqlite.changes import SqliteChangeStore
 from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.history import SqliteHistoryStore
+from tidegate.store.sqlite.messages import SqliteMessageStore
 from tidegate.store.sqlite.operators import SqliteOperatorStore
 from tidegate.store.sqlite.pairings import SqlitePairingStore
 from tidegate.store.sqlite.questions import SqliteQuestionStore
@@ -33,8 +34,8 @@ class SqliteState:
 
     Four connections: rights, which must not wait for others; what people ask and answer, synced
     like rights; what may lose its last moments in a power cut, which is history, the last use of a
-    token, use of budgets, used nonces and failures, and how far the record is shipped; and the
-    counters of what has changed, which are only read.
+    token, use of budgets, used nonces and failures, messages, and how far the record is shipped;
+    and the counters of what has changed, which are only read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -66,6 +67,7 @@ class SqliteState:
         self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shipping = SqliteShippingStore(self._usage)
         self.shared = SqliteSharedStore(self._usage)
+        self.messages = SqliteMessageStore(self._usage, self._versions)
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()

@@ -573,6 +573,22 @@ def test_a_statement_of_the_wire_protocol_is_cancelled_and_its_session_goes_on(
             assert session.execute("SELECT count(*) FROM towns").fetchone() == (2,)
 
 
+def test_a_call_of_another_process_on_the_state_is_shown_and_ended(make: Make) -> None:
+    with make() as place:
+        ada, agent = place.visitor(), place.agent()
+        words = ["serve", "--http", "127.0.0.1:0", "--config", str(place.settings)]
+        with serving(words, place.state) as second:
+            found = re.search(r"http://[^/]+", second.until("the console is at"))
+            assert found
+            agent.port = int(found[0].rpartition(":")[2])
+            call = Running(agent, RUNAWAY, "towns")
+            (shown,) = running(ada)
+            assert (shown["source"]["name"], shown["may_cancel"]) == ("towns", True)
+            assert cancel(ada, shown).status_code == 200
+            assert "An operator cancelled the call" in json.dumps(call.ended())
+            wait_until(lambda: calls(ada) == [], "the call has ended")
+
+
 def test_cancel_works_while_nothing_can_be_put_on_record(make: Make) -> None:
     with make() as place:
         ada = place.visitor()

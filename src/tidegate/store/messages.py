@@ -1,0 +1,113 @@
+"""Messages from one process to others on the same state.
+
+They carry what concerns a moment: that a call is to end, or what is under way. What has to last is
+state of its own. A message is kept for `KEPT_S`, and is not synced to a disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from tidegate.errors import TidegateError
+from tidegate.store.calls import change_state, read_state
+from tidegate.store.versions import Versions
+
+KEPT_S = 300.0
+MOST_BYTES = 262_144
+_FORGET_S = 60.0
+_SURE_S = 30.0
+_RETRY_S = 1.0
+
+
+class Message(NamedTuple):
+    """One message. `n` is its number in order of commit, `sender` the process that sent it, `to`
+    the one that is to read it, empty for all others. `kind` says what `body` is."""
+
+    n: int
+    sender: str
+    to: str
+    kind: str
+    body: bytes
+
+
+class MessageStore(Protocol):
+    """The messages that processes have sent lately.
+
+    Their number is the counter of the topic `messages` (`versions.py`), raised in the transaction
+    that keeps the message: who has read up to a number misses none with a lower one.
+    """
+
+    def send(self, sender: str, to: str, kind: str, body: bytes, now: float) -> int:
+        """Keep a message and return its number. Raises: TidegateError LIMIT_BYTES if its body is
+        longer than `MOST_BYTES`."""
+        ...
+
+    def read(self, reader: str, after: int, most: int) -> tuple[Message, ...]:
+        """Messages of others to this reader or to all, of numbers above `after`, oldest first, and
+        `most` of them."""
+        ...
+
+    def forget(self, before: float) -> None:
+        """Remove what was sent before that time."""
+        ...
+
+
+Handle = Callable[[str, bytes], None]
+"""Takes the sender and the body of a message, on the event loop. A body may be of another version
+of Tidegate; what it cannot read it ignores."""
+
+
+class Mailbox:
+    """The messages of this process, `me`. On the event loop only."""
+
+    def __init__(
+        self,
+        store: MessageStore,
+        versions: Versions,
+        me: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.me = me
+        self._store = store
+        self._versions = versions
+        self._clock = clock
+        self._handlers: dict[str, Handle] = {}
+        self._forgot_at = 0.0
+
+    def handle(self, kind: str, handle: Handle) -> None:
+        """Have messages of that kind handled so."""
+        self._handlers[kind] = handle
+
+    async def send(self, kind: str, body: bytes, to: str = "") -> None:
+        """Send a message to one process, or to all others. Raises: TidegateError STATE_FAILED,
+        LIMIT_BYTES."""
+        now = self._clock()
+        await change_state(self._store.send, self.me, to, kind, body, now)
+        if not 0 <= now - self._forgot_at < _FORGET_S:
+            self._forgot_at = now
+            with suppress(TidegateError):  # they are removed at another time
+                await change_state(self._store.forget, now - KEPT_S)
+
+    async def run(self, most: int = 100) -> None:
+        """Handle what comes from now on, until cancelled."""
+        after = seen = self._versions.of("messages")
+        while True:
+            await self._versions.changed("messages", seen, _SURE_S)
+            try:
+                seen = self._versions.of("messages")
+                after = min(after, seen)  # a state that lost its last moments counts from less
+                while found := await read_state(self._store.read, self.me, after, most):
+                    for message in found:
+                        after = message.n
+                        self._take(message)
+            except TidegateError:  # a state that cannot be read is read again
+                await asyncio.sleep(_RETRY_S)
+
+    def _take(self, message: Message) -> None:
+        handle = self._handlers.get(message.kind)
+        if handle is not None:
+            handle(message.sender, message.body)

@@ -1,0 +1,107 @@
+"""The contract of `MessageStore`, and the mailbox of a process on it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from support.eventually import PATIENCE_S
+from tidegate.errors import Code, TidegateError
+from tidegate.store.messages import MOST_BYTES, Mailbox, Message
+
+
+def send(state, body=b"", sender="a", to="", kind="hello", now=100.0):
+    return state.messages.send(sender, to, kind, body, now)
+
+
+def test_a_message_is_read_by_whom_it_is_for(state, other):
+    first = send(state, b"\x00one")
+    second = send(state, b"two", to="b")
+    send(state, b"own", sender="b")
+    assert other.messages.read("b", 0, 9) == (
+        Message(first, "a", "", "hello", b"\x00one"),
+        Message(second, "a", "b", "hello", b"two"),
+    )
+    assert [each.body for each in other.messages.read("c", 0, 9)] == [b"\x00one", b"own"]
+    assert [each.body for each in other.messages.read("b", first, 9)] == [b"two"]
+    assert [each.body for each in other.messages.read("b", 0, 1)] == [b"\x00one"]
+
+
+def test_the_number_of_a_message_is_the_counter_of_the_topic(state, other):
+    assert send(state) == other.read_versions()["messages"] == state.versions.of("messages")
+
+
+def test_old_messages_go_and_numbers_go_on(state):
+    send(state, now=100.0)
+    kept = send(state, now=200.0)
+    state.messages.forget(150.0)
+    assert [each.n for each in state.messages.read("b", 0, 9)] == [kept]
+    state.messages.forget(300.0)
+    assert send(state) == kept + 1
+
+
+def test_a_message_that_is_too_long_is_refused(state):
+    with pytest.raises(TidegateError) as caught:
+        send(state, b"x" * (MOST_BYTES + 1))
+    assert caught.value.code is Code.LIMIT_BYTES
+    assert state.messages.read("b", 0, 9) == ()
+
+
+def test_who_reads_after_a_number_misses_nothing_that_is_sent_at_once(state, open_state):
+    writers, most = 3, 15
+    opened = [open_state() for _ in range(writers)]
+
+    def write(each, name):
+        for n in range(most):
+            send(each, f"{name} {n}".encode(), sender=name)
+
+    threads = [
+        threading.Thread(target=write, args=(each, f"w{n}")) for n, each in enumerate(opened)
+    ]
+    for thread in threads:
+        thread.start()
+    found, after = [], 0
+    for _ in range(2_000):
+        alive = any(thread.is_alive() for thread in threads)
+        for message in state.messages.read("reader", after, 4):
+            found.append(message.body.decode())
+            after = message.n
+        if not alive and len(found) == writers * most:
+            break
+    for thread in threads:
+        thread.join(PATIENCE_S)
+    assert len(found) == len(set(found)) == writers * most
+    for name in ("w0", "w1", "w2"):
+        assert [each for each in found if each.startswith(name)] == [
+            f"{name} {n}" for n in range(most)
+        ]
+
+
+async def test_a_mailbox_gets_what_others_send_from_now_on(state, other):
+    await asyncio.to_thread(send, other, b"before", sender="other")
+    await asyncio.to_thread(state.versions.follow)
+    got: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    mailbox = Mailbox(state.messages, state.versions, "me")
+    mailbox.handle("hello", lambda sender, body: got.put_nowait((sender, body)))
+    reading = asyncio.create_task(mailbox.run(most=2))
+    await asyncio.sleep(0)
+    for n in range(5):
+        await asyncio.to_thread(send, other, b"%d" % n, sender="other", to="me" if n % 2 else "")
+    await asyncio.to_thread(send, other, b"unknown", sender="other", kind="of a later version")
+    await mailbox.send("hello", b"mine")
+    await asyncio.to_thread(send, other, b"last", sender="other")
+    found = [await got.get() for _ in range(6)]
+    assert found == [("other", b"%d" % n) for n in range(5)] + [("other", b"last")]
+    reading.cancel()
+
+
+async def test_a_mailbox_forgets_what_is_old(state, other):
+    now = [1_000.0]
+    mailbox = Mailbox(state.messages, state.versions, "me", lambda: now[0])
+    await mailbox.send("hello", b"old")
+    now[0] += 400.0
+    await mailbox.send("hello", b"new")
+    found = await asyncio.to_thread(other.messages.read, "b", 0, 9)
+    assert [each.body for each in found] == [b"new"]
