@@ -12,7 +12,6 @@ import asyncio
 import sys
 import traceback
 from functools import wraps
-from importlib import import_module
 from inspect import CO_COROUTINE, CO_GENERATOR
 from types import FrameType
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 STATEMENTS = (
     ("tidegate.store.sqlite.connection", "StateConnection", "reading"),
     ("tidegate.store.sqlite.rights", "RightsConnection", "reading"),
+    ("tidegate.store.postgres.database", "Database", "_begin"),
 )
 """Where every statement passes: another implementation of the state adds its own."""
 
@@ -41,6 +41,7 @@ def install() -> None:
 
     @wraps(follow)
     def note_followed(versions: Versions) -> None:
+        _guard_loaded()
         follow(versions)
         _FOLLOWED.add(id(versions))
 
@@ -51,9 +52,16 @@ def install() -> None:
 
     note_followed.guarded = True  # type: ignore[attr-defined]
     Versions.follow, Versions.close = note_followed, note_closed  # type: ignore[method-assign]
+
+
+def _guard_loaded() -> None:
+    """Guard the implementations that were imported: which is there is known by now."""
     for module, name, method in STATEMENTS:
-        kind = getattr(import_module(module), name)
-        setattr(kind, method, _guarded(getattr(kind, method)))
+        if module in sys.modules:
+            kind = getattr(sys.modules[module], name)
+            statement = getattr(kind, method)
+            if not getattr(statement, "guarded", False):
+                setattr(kind, method, _guarded(statement))
 
 
 def _guarded(statement: Any) -> Any:
@@ -63,6 +71,7 @@ def _guarded(statement: Any) -> Any:
             check(sys._getframe(1))
         return statement(*args, **kwargs)
 
+    guarded.guarded = True  # type: ignore[attr-defined]
     return guarded
 
 
