@@ -75,12 +75,12 @@ async def serve(
     app: App,
     edges: Sequence[Edge],
     shutdown: Shutdown,
-    ready: Callable[[], None] | None = None,
+    ready: Callable[[], Awaitable[None] | None] | None = None,
     prepare: Callable[[Shutdown], Awaitable[None]] | None = None,
 ) -> None:
     """Run these edges until `shutdown` asks for a stop or each of them has ended, then close the
-    application. `prepare` is awaited before any of them does; `ready` is called on a thread when
-    all of them accept callers.
+    application. `prepare` is awaited before any of them does; `ready` is called when all of them
+    accept callers.
 
     An edge that ends, such as stdio at the end of its input, does not stop the others. Raises:
     TidegateError if an edge cannot start or the start cannot be recorded.
@@ -116,8 +116,8 @@ async def serve(
             entered.enter_context(
                 enter(names, served_surfaces(app.config), time.time(), app.console_address)
             )
-        if ready is not None:
-            await asyncio.to_thread(ready)  # it may read the state
+        if ready is not None and (telling := ready()) is not None:
+            await telling
         await asyncio.gather(*(_run_edge(app, edge, shutdown) for edge in edges))
     finally:
         try:
@@ -273,18 +273,18 @@ def run(
                 ready(edges)
             manager.report_ready()
 
-        def report() -> None:
-            """On a thread, as `ready` is called."""
-            if worker is not None:
+        async def report() -> None:
+            if worker is None:
+                await asyncio.to_thread(announce)  # it may read the state
+            else:
                 names = [edge.name for edge in edges if edge.listens]
-                said = (names, app.console_address, announce)
-                loop.call_soon_threadsafe(worker.report_ready, *said)
+                worker.report_ready(names, app.console_address, announce)
 
         try:
             if worker is not None:
                 await worker.follow(on_parent_gone=shutdown.ask)
                 app.siblings.answers["ready"] = partial(_tell_readiness, app)
-            await serve(app, edges, shutdown, announce if worker is None else report, prepare)
+            await serve(app, edges, shutdown, report, prepare)
         finally:
             # What comes now must not kill a process that has ended in good order.
             forget_notices("end", "interrupt", "reread", ignore=True)

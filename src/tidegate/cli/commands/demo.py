@@ -35,6 +35,7 @@ from tidegate.paths import expand
 from tidegate.product import load
 from tidegate.serve.edges import open_http
 from tidegate.serve.lifecycle import Shutdown, serve
+from tidegate.store.calls import change_state
 from tidegate.store.records import TokenRights
 from tidegate.surfaces.registry import SURFACES
 from tidegate.system.file_locks import take_lock
@@ -217,7 +218,7 @@ async def _show(address: str, token: str, state: Path, session: Session, *, once
 
 async def _ask_person(app: App, address: str, made: _Made) -> None:
     """Have an agent ask for a change, and wait until a person has answered it in the console."""
-    secret = app.operators.make_link(OPERATOR, "cli")
+    secret = await change_state(app.operators.make_link, OPERATOR, "cli")
     app.operators.after_a_lost_link = (
         f"Sign in as `{OPERATOR}` with the passphrase that the demo shows, or start the demo again."
     )
