@@ -116,15 +116,15 @@ class OtherProcesses:
             self._telling = loop.create_task(self._tell())
 
     async def _tell(self) -> None:
-        loop, told, told_at = asyncio.get_running_loop(), b"", float("-inf")
+        loop, sent, sent_at = asyncio.get_running_loop(), b"", float("-inf")
         empty = _encoded([], 0)
         while (now := loop.time()) < self._watched_until:
             body = _encoded(*self._running.oldest(MOST_CALLS, _everything))
-            is_due = body != empty and now - told_at >= AGAIN_S
-            if body != (told or empty) or is_due:
+            is_due = body != empty and now - sent_at >= AGAIN_S
+            if body != (sent or empty) or is_due:
                 with suppress(TidegateError):  # it is sent again
                     await self._mailbox.send(CALLS, body)
-                    told, told_at = body, now
+                    sent, sent_at = body, now
             await asyncio.sleep(TELL_S)
 
     def _on_calls(self, sender: str, body: bytes) -> None:
@@ -136,7 +136,8 @@ class OtherProcesses:
 
     def _read(self, call: _SentCall) -> RunningCall:
         source = None if call.source is None else self._find_source(call.source)
-        return RunningCall(**{**structs.asdict(call), "source": source})
+        fields: dict[str, Any] = {**structs.asdict(call), "source": source}
+        return RunningCall(**fields)
 
 
 def _everything(actor: Actor, source: Source | None) -> bool:
@@ -153,5 +154,6 @@ def _encoded(calls: Sequence[RunningCall], more: int) -> bytes:
 
 
 def _sent(call: RunningCall) -> _SentCall:
-    fields: dict[str, Any] = structs.asdict(call)
-    return _SentCall(**{**fields, "source": None if call.source is None else call.source.name})
+    name = None if call.source is None else call.source.name
+    fields: dict[str, Any] = {**structs.asdict(call), "source": name}
+    return _SentCall(**fields)

@@ -37,7 +37,9 @@ class PostgresMessageStore:
                 " AND recipient IN ('', %s) AND sender <> %s ORDER BY n LIMIT %s",
                 (after, reader, reader, most),
             )
-            return tuple(Message(*row[:4], bytes(row[4])) for row in rows)
+            return tuple(
+                [Message(n, who, to, kind, bytes(body)) for n, who, to, kind, body in rows]
+            )
 
     def forget(self, before: float) -> None:
         with self._database.changing(settles=False) as connection:
