@@ -62,6 +62,8 @@ class Database:
         self.url = url
         self.learn: Callable[[Mapping[Topic, int]], None] = lambda _: None
         """Is given the counters after each change that is counted."""
+        self.inspect: Callable[[StateConnection], None] = lambda _: None
+        """Is given each new connection, and refuses it by an error."""
         self.identity = ""
         """Of the state in the database, whatever the URL; empty as long as it was not read."""
         self._free: deque[StateConnection] = deque()
@@ -157,9 +159,14 @@ class Database:
                 if not _is_ended(connection):
                     return connection, False
                 close_quietly(connection)
+        connection = None
         try:
-            return connect(self.url), True
+            connection = connect(self.url)
+            self.inspect(connection)
+            return connection, True
         except BaseException:
+            if connection is not None:
+                close_quietly(connection)
             with self._changed:
                 self._taken -= 1
                 self._changed.notify()

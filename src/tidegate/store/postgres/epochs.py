@@ -8,13 +8,18 @@ the revocations of tokens again that it has seen.
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
+
+import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.schema import SYSTEM, TIMELINE
+from tidegate.system.private_files import replace_file
 
 NONCE_LIFE_S = 600.0
 """For how long a sealed request is valid (`protocol.request_state`)."""
@@ -43,11 +48,14 @@ class Place(NamedTuple):
 class Epochs:
     """The servers of the state as this process has seen them. Safe to use from any thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, path: Path) -> None:
+        """`path` is a file of this gate, which keeps the last of them over a restart."""
         self._database = database
+        self._path = path
         self._lock = Lock()
-        self._last: Place | None = None
+        self._last = self._remembered()
         self._revoked: dict[str, float] = {}
+        database.inspect = self.inspect
 
     def see_revoked(self, id: str, at: float) -> None:
         """Keep in memory that a token is revoked."""
@@ -58,19 +66,54 @@ class Epochs:
         was left: its state is an older one."""
         with self._lock:
             last = self._last
+            self._check(place.system_id, place.timeline)
             if last is not None and last[:2] != place[:2]:
-                if last.system_id == place.system_id and place.timeline < last.timeline:
-                    raise TidegateError(
-                        Code.STATE_FAILED,
-                        f"The state's database is in its life {place.timeline}, and was in"
-                        f" {last.timeline}: this is a server that was replaced.",
-                        hint="Name the server that was promoted, and end this one.",
-                        retry_after_s=1.0,
-                    )
                 self._revoke_again()
             if place.is_new:
                 self._begin(place)
+            if last is None or last[:2] != place[:2]:
+                self._remember(place)
             self._last = place
+
+    def inspect(self, connection: StateConnection) -> None:
+        """Refuse a new connection to a server that was replaced. Raises: TidegateError
+        STATE_FAILED, psycopg.Error."""
+        if self._last is None:
+            return
+        row = connection.row(
+            f"SELECT {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END"
+        )
+        if row is not None and row[1] is not None:
+            self._check(*row)
+
+    def _check(self, system_id: str, timeline: int) -> None:
+        last = self._last
+        if last is not None and last.system_id == system_id and timeline < last.timeline:
+            raise TidegateError(
+                Code.STATE_FAILED,
+                f"The state's database is in its life {timeline}, and was in {last.timeline}:"
+                " this is a server that was replaced.",
+                hint="Name the server that was promoted, and end this one.",
+                retry_after_s=1.0,
+            )
+
+    def _remembered(self) -> Place | None:
+        """What the file keeps, if it is about this state."""
+        try:
+            state_id, *place = msgspec.json.decode(
+                self._path.read_bytes(), type=tuple[str, str, int]
+            )
+        except (OSError, msgspec.MsgspecError):
+            return None
+        system_id, timeline = place
+        if state_id != self._database.identity:
+            return None
+        return Place(str(system_id), int(timeline), "", 0)
+
+    def _remember(self, place: Place) -> None:
+        kept = (self._database.identity, place.system_id, place.timeline)
+        with suppress(OSError):  # it is in memory all the same
+            replace_file(self._path, msgspec.json.encode(kept))
 
     def _begin(self, place: Place) -> None:
         with self._database.changing("rights", "approvals", "pairings", "operators") as connection:

@@ -40,7 +40,7 @@ class PostgresState:
         self._database = database = Database(url)
         database.identity = prepare(url)
         self.reserve.fill()
-        self._versions = PostgresVersions(database)
+        self._versions = PostgresVersions(database, directory / "state-server.json")
         self.versions = self._versions.known
         self.sources = PostgresSourceStore(database, self.versions)
         self.tokens = PostgresTokenStore(database, self.versions, self._versions.epochs)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from time import monotonic
 from weakref import WeakSet
 
@@ -32,10 +33,11 @@ _OPEN: WeakSet[PostgresVersions] = WeakSet()
 class PostgresVersions:
     """The counters in a database, and what this process knows of them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, place: Path) -> None:
+        """`place` is a file of this gate about the server of the state."""
         self._database = database
         self.known = Versions(self.read)
-        self.epochs = Epochs(database)
+        self.epochs = Epochs(database, place)
         self._ahead_s: float | None = None
         self._took_s = float("inf")
         self.concerns: tuple[str, ...] = ()
