@@ -90,7 +90,9 @@ def measure_memory(gates: dict[str, tuple[Running, int | None]], calls: int) -> 
         shots, end, sizes = one.points(fresh=True), time.monotonic() + LONGEST_S, list[int]()
         done = 0
         while done < calls and (left := end - time.monotonic()) > 0:
-            fired = volley(one.port, shots, clients=CLIENTS, calls=STEP, seconds=left)
+            fired = volley(
+                one.port, shots, clients=CLIENTS, calls=min(STEP, calls - done), seconds=left
+            )
             done += fired.calls
             time.sleep(SETTLED_S)
             if port is not None:
