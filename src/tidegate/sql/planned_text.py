@@ -10,6 +10,9 @@ _PLANNED = ("query", "change")
 _FILLED = frozenset({"TABLE", "MATERIALIZED"})
 """What CREATE makes of a query that it runs; a view runs when it is read."""
 
+_READS_ALL = frozenset({"SUMMARIZE"})
+"""Reads every row of what it describes, unlike DESCRIBE."""
+
 
 def planned_text(text: str, dialect: Dialect) -> str | None:
     """The query or change that a statement runs: itself, or the one in EXPLAIN ANALYZE, COPY or
@@ -32,7 +35,7 @@ def _start(tokens: list[Token], dialect: Dialect) -> int | None:
     """The place of the first token that is planned and runs."""
     first = tokens[0].key
     form = dialect.roots.get(first)
-    if form in _PLANNED:
+    if form in _PLANNED or (form == "describe" and first in _READS_ALL):
         return 0
     if form == "explain":
         at, runs = explained(tokens, dialect)
@@ -52,15 +55,31 @@ def _query_of(tokens: list[Token], dialect: Dialect) -> int | None:
     """The place of the query of which CREATE makes a table."""
     depth, fills = 0, False
     for at, token in enumerate(tokens):
+        if depth == 0 and token.key == "AS":
+            return at + 1 if fills and _is_planned(tokens, at + 1, dialect) else None
+        if depth == 0 and fills and _begins_query(tokens, at):
+            return at
         depth += (token.key == "(") - (token.key == ")")
         fills = fills or (depth == 0 and token.key in _FILLED)
-        if depth == 0 and fills and token.key == "AS" and _is_planned(tokens, at + 1, dialect):
-            return at + 1
     return None
 
 
+def _begins_query(tokens: list[Token], at: int) -> bool:
+    """Whether it is the query of a table to which no AS leads, as MariaDB and MySQL take it."""
+    before = tokens[at - 1].key
+    while at < len(tokens) - 1 and tokens[at].key == "(":
+        at += 1
+    key, after = tokens[at].key, tokens[at + 1 : at + 2]
+    if key == "WITH":  # not the options of a table
+        return bool(after) and after[0].key not in ("(", "SYSTEM")
+    return key in ("SELECT", "TABLE") or (key == "VALUES" and before != "FOR")
+
+
 def _is_planned(tokens: list[Token], at: int, dialect: Dialect) -> bool:
-    return at < len(tokens) and dialect.roots.get(tokens[at].key) in _PLANNED
+    if at >= len(tokens):
+        return False
+    key = tokens[at].key
+    return key in _READS_ALL or dialect.roots.get(key) in _PLANNED
 
 
 def _closing(tokens: list[Token], opening: int) -> int:
