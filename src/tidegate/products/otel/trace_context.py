@@ -18,6 +18,15 @@ _FLAGS = 0x03
 """Sampled, and a random id; the others have no meaning yet."""
 
 
+_MOST_MEMBERS = 32
+_MEMBER = re.compile(
+    r"([a-z][a-z0-9_\-*/]{0,255}|[a-z0-9][a-z0-9_\-*/]{0,240}@[a-z][a-z0-9_\-*/]{0,13})"
+    r"=([\x20-\x2b\x2d-\x3c\x3e-\x7e]{0,255}[\x21-\x2b\x2d-\x3c\x3e-\x7e])"
+)
+"""A key and its value. The SDK's own reader is not used: it writes what is malformed to the log,
+which is a caller's text."""
+
+
 class Given(NamedTuple):
     """The contexts of one request. With both in the request, `parent` is that of `_meta`, and
     `link` that of the headers."""
@@ -66,4 +75,12 @@ def read_context(parent: object, state: object) -> SpanContext | None:
 def _read_state(state: object) -> TraceState | None:
     if not isinstance(state, str) or not state or len(state) > _MOST_STATE:
         return None
-    return TraceState.from_header([state])
+    members: dict[str, str] = {}
+    for text in state.split(","):
+        if not (text := text.strip(" \t")):
+            continue
+        found = _MEMBER.fullmatch(text)
+        if found is None or found[1] in members or len(members) == _MOST_MEMBERS:
+            return None
+        members[found[1]] = found[2]
+    return TraceState([*members.items()])

@@ -44,6 +44,19 @@ def test_a_later_version_may_have_more_after_what_is_known() -> None:
     assert read_context(f"cc{GOOD[2:]}-what-comes", None) is not None
 
 
+@pytest.mark.parametrize(
+    "state",
+    ["bad\nWARNING forged", "a=1,a=2", "a=1,A=2", "a", ",".join(f"k{n}=1" for n in range(33))],
+)
+def test_a_malformed_state_is_left_out_and_nothing_of_it_is_logged(
+    state: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = read_context(GOOD, state)
+    assert found is not None
+    assert not found.trace_state
+    assert not caplog.records
+
+
 @given(st.text(max_size=80), st.text(max_size=80) | st.none() | st.integers())
 def test_no_text_is_an_error(parent: str, state: Any) -> None:
     found = read_context(parent, state)
