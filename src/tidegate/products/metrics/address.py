@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from tidegate.edges.http.router import HttpRequest, HttpResponse
 
 
+_MOST_ACCEPT = 1_024
+"""Characters; that of Prometheus has about 200. The version in it is in the answer."""
+
+
 class MetricsAddress(NamedTuple):
     """Where the figures are, the token that they take if one is set, and the certificate."""
 
@@ -76,12 +80,10 @@ def serve_figures(
     one_at_a_time = asyncio.Lock()
 
     async def answer(request: HttpRequest) -> HttpResponse:
-        from prometheus_client.exposition import choose_encoder
-
         from tidegate.edges.http.router import HttpResponse
 
         _check(address.token, request)
-        encode, kind = choose_encoder(request.headers.get(b"accept", b"").decode("latin-1"))
+        encode, kind = _choose(request.headers.get(b"accept", b"").decode("latin-1"))
         async with one_at_a_time:
             collector = await prepare()
             text = await asyncio.to_thread(encode, collector)
@@ -99,6 +101,17 @@ def serve_figures(
     edge = HttpEdge(application, listener, companions=companions, certificate=address.certificate)
     edge.name = f"metrics on {edge.name}"
     return edge
+
+
+def _choose(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    """What encodes the figures, and as what, by the header of who reads them. One that cannot be
+    read counts as none: the library fails at a version that is no number."""
+    from prometheus_client.exposition import choose_encoder
+
+    try:
+        return choose_encoder(accept if len(accept) <= _MOST_ACCEPT else "")
+    except (TypeError, ValueError):
+        return choose_encoder("")
 
 
 def _nobody(bearer: str | None, client: str) -> Actor:

@@ -163,6 +163,13 @@ def test_prometheus_gets_the_form_that_it_asks_for(gate: Gate) -> None:
     assert any(family.name == "tidegate_calls" for family in read_open(text))
 
 
+@pytest.mark.parametrize("version", ["abc", '"', "1." * 600])
+def test_a_form_that_cannot_be_read_gets_the_plain_one(gate: Gate, version: str) -> None:
+    accept = f"application/openmetrics-text;version={version}"
+    status, kind, _ = gate.get("/metrics", Accept=accept)
+    assert (status, kind) == (200, "text/plain; version=0.0.4; charset=utf-8")
+
+
 def test_probes_are_there_and_nothing_else(gate: Gate) -> None:
     assert gate.get("/health")[0] == 200
     assert gate.get("/ready")[0] == 200
