@@ -82,10 +82,13 @@ class Shipper:
                 self.ship()
                 self.failure = ""
                 self._pause_s = self._poll_s
-            except TooLarge:
-                self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 4)
-                self._begin_again()
-                wait_s = 0.0
+            except TooLarge as error:
+                if self._most_bytes <= _LEAST_BYTES:  # smaller ones have not helped
+                    wait_s = self._take_failure(error)
+                else:
+                    self._most_bytes = max(_LEAST_BYTES, self._most_bytes // 4)
+                    self._begin_again()
+                    wait_s = 0.0
             except (OSError, TidegateError) as error:
                 wait_s = self._take_failure(error)
             except Exception as error:  # the record goes on, and so must this

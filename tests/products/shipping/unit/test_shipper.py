@@ -170,6 +170,22 @@ def test_a_receiver_that_takes_no_large_request_gets_smaller_ones(place: Place) 
     assert len(receiver.requests) > 2
 
 
+def test_a_receiver_that_takes_no_request_at_all_is_a_failure(place: Place) -> None:
+    asked: list[int] = []
+
+    def before(handler: Any, size: int) -> bool:
+        asked.append(size)
+        respond(handler, 413)
+        return False
+
+    with otlp_receiver() as receiver:
+        receiver.before = before
+        with running(place.make(otlp(receiver))) as shipper:
+            wait_until(lambda: shipper.failure or len(asked) > 40, "the fault is seen")
+    assert "at once" in shipper.failure
+    assert place.saved == {}
+
+
 def test_what_a_receiver_threw_away_is_noted_and_not_sent_again(place: Place) -> None:
     noted: list[tuple[int, str]] = []
     with otlp_receiver() as receiver:
