@@ -31,10 +31,12 @@ def read_output(words: Sequence[str], limit_s: float, most_bytes: int) -> tuple[
     ) as process:
         try:
             output = _read(process, limit_s, most_bytes)
-        finally:
-            if process.poll() is None:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(process.pid, signal.SIGKILL)
+        except BaseException:
+            # Nobody has waited for it yet, so that its id is no other's; and a program that has
+            # ended may have left others in its session.
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
     return process.returncode, output
 
 

@@ -102,15 +102,16 @@ def test_a_program_that_is_not_there_is_an_error() -> None:
     assert "cannot be started (No such file" in failure('${COMMAND:["/no/such"]}').message
 
 
+@pytest.mark.parametrize("start", ["run", "Popen"])
 def test_a_program_that_goes_on_is_ended_with_what_it_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
     monkeypatch.setattr(secret_command, "LIMIT_S", 2.0)
     pipe = tmp_path / "held"
     child = (
         f"import os, time; os.mkfifo({str(pipe)!r}); a = open({str(pipe)!r}, 'w'); time.sleep(600)"
     )
-    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    script = f"import subprocess, sys; subprocess.{start}([sys.executable, '-c', {child!r}])"
     ended = threading.Event()
 
     def read_until_all_writers_end() -> None:
