@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from tidegate.budgets.amounts import parse_size
 from tidegate.errors import Code, TidegateError
-from tidegate.model.budgets import WINDOW_S, Budget, in_words, window_of
+from tidegate.model.budgets import WINDOW_S, Budget, Measure, Window, in_words, window_of
 from tidegate.store.budgets import BudgetStore
 
 Note = Callable[[str, Mapping[str, str]], None]
@@ -112,6 +113,12 @@ def described(budget: Budget) -> dict[str, str]:
         **{name: value for name, value in about.items() if value},
         "budget": f"{in_words(budget.measure, budget.amount)}/{budget.window}",
     }
+
+
+def read_described(words: str) -> tuple[int, Measure, Window]:
+    """The amount in what `described` says of a budget. Raises: TidegateError ARGUMENT_INVALID."""
+    size, _, window = words.partition("/")
+    return parse_size(f"{size if size.endswith('s') else f'{size}s'}/{window}")
 
 
 def _changed() -> TidegateError:

@@ -18,9 +18,11 @@ import msgspec
 from tidegate.audit.keys import Keys
 from tidegate.audit.segment import segments
 from tidegate.audit.verify import verify
+from tidegate.budgets.budgets import read_described
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import roles_text
 from tidegate.identity.tokens import described
+from tidegate.model.budgets import Budget
 from tidegate.products.backup.contents import Description
 from tidegate.store.api import State
 from tidegate.store.records import OperatorEntry, TokenEntry
@@ -89,6 +91,7 @@ class _Taker:
         self._said: list[str] = []
         self._tokens = {each.id: each for each in state.tokens.list()}
         self._changed_tokens: dict[str, Mapping[str, str]] = {}
+        self._changed_budgets: dict[str, Mapping[str, str]] = {}
         self._names: dict[str, str] = {}
         """What a source is called in the backup, by a name that it was given afterwards."""
 
@@ -98,6 +101,10 @@ class _Taker:
             self._revoke(details.get("id", ""), "was revoked")
         elif name == "token.changed":
             self._changed_tokens[details.get("id", "")] = details
+        elif name == "budget.changed":
+            self._changed_budgets[details.get("id", "")] = details
+        elif name == "budget.removed":  # that gave more: what the backup has of it stays
+            self._changed_budgets.pop(details.get("id", ""), None)
         elif name == "operator.removed":
             self._remove_operator(details.get("operator", ""))
         elif name == "operator.roles_changed":
@@ -118,7 +125,33 @@ class _Taker:
             entry = self._tokens.get(id)
             if entry is not None and described(entry) != dict(details):
                 self._revoke(id, "had its rights changed: make another one")
+        for id, details in self._changed_budgets.items():
+            self._lower_budget(id, details)
         return self._said
+
+    def _lower_budget(self, id: str, details: Mapping[str, str]) -> None:
+        """Keep a budget that was made since, or lowered."""
+        words = details.get("budget", "")
+        try:
+            amount, measure, window = read_described(words)
+        except TidegateError:
+            self._said.append(f"a budget was changed: set it again ({words[:80]})")
+            return
+        source = details.get("source", "")
+        wanted = Budget(
+            id, measure, window, amount, details.get("token", ""), details.get("owner", ""),
+            self._names.get(source, source), self._now,
+        )  # fmt: skip
+        budgets = self._state.budgets
+        was = next((each for each in budgets.list() if each.what == wanted.what), None)
+        if was is None:
+            kept = budgets.add(wanted)
+        elif amount < was.amount:
+            kept = budgets.change(msgspec.structs.replace(wanted, id=was.id), was)
+        else:
+            return
+        if kept:
+            self._said.append(f"the budget for {wanted.about} is {wanted.size} again")
 
     def _revoke(self, id: str, why: str) -> None:
         entry = self._tokens.get(id)
