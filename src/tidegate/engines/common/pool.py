@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from time import perf_counter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tidegate.engines.api import PoolWaits
@@ -143,11 +144,12 @@ class Pool(Generic[ConnectionT]):
         if idle is not None:
             return idle
         began = self._loop.time()
+        exactly = perf_counter()  # some loops count whole milliseconds, and by their rounds
         try:
             return await self._wait(timeout_s, began)
         finally:
             self.waits += 1
-            self.waited_s += self._loop.time() - began
+            self.waited_s += perf_counter() - exactly
 
     async def _wait(self, timeout_s: float, began: float) -> ConnectionT:
         """A connection that is opened, or given back by another caller."""
