@@ -32,7 +32,7 @@ def read_output(words: Sequence[str], limit_s: float, most_bytes: int) -> tuple[
         try:
             output = _read(process, limit_s, most_bytes)
         except BaseException:
-            # Nobody has waited for it yet, so that its id is no other's; and a program that has
+            # It was not waited for yet, so that its id is no other's; and a program that has
             # ended may have left others in its session.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)

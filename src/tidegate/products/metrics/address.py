@@ -104,7 +104,7 @@ def serve_figures(
 
 
 def _choose(accept: str) -> tuple[Callable[[Collector], bytes], str]:
-    """What encodes the figures, and as what, by the header of who reads them. One that cannot be
+    """What encodes the figures, and as what, by the header of a request. One that cannot be
     read counts as none: the library fails at a version that is no number."""
     from prometheus_client.exposition import choose_encoder
 
