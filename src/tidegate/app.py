@@ -515,9 +515,12 @@ class App:
         note = self.server_audit.record_rejected
         return open_surface(name, self.gateway, self.config, note, variant)
 
-    def kernel(self, server: Server, settings: Settings, name: str) -> Kernel:
+    def kernel(
+        self, server: Server, settings: Settings, name: str, *, keeps_choices: bool = False
+    ) -> Kernel:
         """A kernel that serves `server`. Where several processes on one state serve it under the
-        same name, a client may answer to one of them what another one asked, once."""
+        same name, a client may answer to one of them what another one asked, once, and have its
+        session at any; not where it `keeps_choices`, which would be lost without a word."""
         shared, kind = self.state.shared, f"request state of {name}"
 
         async def key() -> bytes:
@@ -528,7 +531,8 @@ class App:
 
         seal = RequestState(key, use_once, clock=self.state.now)
         ids = SessionIds(self._known_session_key, name, self.session_links, clock=self.state.now)
-        return Kernel(server, settings, seal, self.tasks, self.tracing, ids)
+        known = None if keeps_choices else ids
+        return Kernel(server, settings, seal, self.tasks, self.tracing, known)
 
     def read_session_key(self) -> None:
         """Read the key of the ids of sessions, the same in all processes on the state. Raises:

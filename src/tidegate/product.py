@@ -157,7 +157,9 @@ class SurfaceEntry(NamedTuple):
     `check` is the place of the function that checks what its settings name, such as files.
     `statement_rules` is the place of the function that makes of its settings the rules for sources
     of the engine of the same name, whatever surface they are used through. `extended`: its settings
-    have `extended`, for tools that are newer than its document. `in_demo`: the demo serves it."""
+    have `extended`, for tools that are newer than its document. `in_demo`: the demo serves it.
+    `keeps_choices`: later calls of a caller depend on what it has chosen or opened by earlier ones,
+    which one process keeps."""
 
     module: str
     settings: str | None = None
@@ -167,6 +169,7 @@ class SurfaceEntry(NamedTuple):
     statement_rules: str | None = None
     extended: bool = False
     in_demo: bool = False
+    keeps_choices: bool = False
 
 
 CommandGroup = Literal["start", "ask", "databases", "people", "after"]

@@ -122,3 +122,38 @@ def test_a_session_ends_at_every_worker_and_outlives_the_one_that_began_it(
         assert connection.getresponse().status == 204
     wait_until(lambda: client.tell(1, listing) == 404, "the other worker has been told")
     assert client.tell(2, listing) == 404
+
+
+def test_what_a_caller_has_chosen_on_a_surface_holds_whichever_worker_its_calls_come_to(
+    gate: WorkerGate,
+) -> None:
+    tokens = [
+        tidegate("token", "create", f"t{n}", "--scope", "readOnly", state=gate.state).out.strip()
+        for n in range(4)
+    ]
+    for token in tokens:  # of which some belong to each of the workers
+        headers = {
+            "Authorization": f"Bearer {token}", "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+        }  # fmt: skip
+        statuses: list[int] = []
+        for number in (1, 2, 1, 2):
+            about = {
+                "protocolVersion": REVISION, "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }  # fmt: skip
+            first = "Mcp-Session-Id" not in headers
+            message = {"id": 1, "method": "initialize" if first else "tools/list",
+                       "params": about if first else {}}  # fmt: skip
+            with closing(gate.connection_at(number)) as connection:
+                body = json.dumps({"jsonrpc": "2.0", **message})
+                connection.request("POST", "/mcp/workbench", body, headers)
+                response = connection.getresponse()
+                assert b"jsonrpc" in response.read()
+                statuses.append(response.status)
+                if first:
+                    headers["Mcp-Session-Id"] = response.headers["Mcp-Session-Id"]
+                    ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+                    connection.request("POST", "/mcp/workbench", json.dumps(ready), headers)
+                    assert connection.getresponse().read() == b""
+        assert statuses == [200] * 4

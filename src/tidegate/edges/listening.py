@@ -13,7 +13,7 @@ from tidegate.edges.accepting import ConnectionCounts
 from tidegate.errors import Code, TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.edges.http.pages_relay import PagesPlace
+    from tidegate.edges.http.worker_relay import WorkerWay
 
 _OTHER_PORT = "Choose another port; 0 takes a free one."
 _OWN_ADDRESS = "Choose an address of this machine, such as 127.0.0.1; 0.0.0.0 is all of them."
@@ -70,8 +70,8 @@ class Sockets:
         given: Mapping[str, socket.socket] | None = None,
         counts: Mapping[str, ConnectionCounts] | None = None,
     ) -> None:
-        self.pages: PagesPlace | None = None
-        """Where the worker answers that has the pages of people, if there are several."""
+        self.way: WorkerWay | None = None
+        """The way between workers, if there are several."""
         self._given = dict(given or {})
         self._counts = dict(counts or {})
 

@@ -104,7 +104,8 @@ def open_http(
     proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
-    relayed = app.sockets.pages is not None and app.sockets.pages.listener is None
+    way = app.sockets.way
+    relayed = way is not None and way.number > 1 and bool(pages)
     application = HttpApplication(
         http_endpoints(app, handshake, () if relayed else pages),
         app.authenticate,
@@ -115,18 +116,17 @@ def open_http(
         limits=HttpLimits(config.body_limit_bytes, config.keep_alive_s),
         count_request=app.count_request,
         health=HealthChecks(app.readiness.tried, partial(without_names, app)),
+        way=way,
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     wrapper: Application | None = None
-    place = app.sockets.pages
-    if place is not None and pages:
-        from tidegate.edges.http.pages_relay import PagesRelay, PagesServer
+    if way is not None:
+        from tidegate.edges.http.worker_relay import PagesRelay, RelayServer
 
-        if place.listener is None:
+        companions.append(RelayServer(application, way.listener))
+        if relayed:
             paths = [each.pages_path for each in found_already() if each.pages]
-            wrapper = PagesRelay(application, place.path, tuple(paths))
-        else:
-            companions.append(PagesServer(application, place.listener))
+            wrapper = PagesRelay(application, way, tuple(paths))
     if on_opened is None or shutdown is None:
         return HttpEdge(
             application,
@@ -184,7 +184,8 @@ def http_endpoints(
     def kernel(name: str, variant: str | None) -> Kernel:
         surface = app.surface(name, variant)
         served = name if variant is None else f"{name} {variant}"
-        return app.kernel(surface, surface.settings, served)
+        keeps = SURFACES[name].keeps_choices
+        return app.kernel(surface, surface.settings, served, keeps_choices=keeps)
 
     for path, name in paths.items():
         realm, oauth = SURFACES[name].realm, config.oauth
@@ -194,7 +195,8 @@ def http_endpoints(
         if variant is not None:
             conventions = load(variant.conventions)
         make = partial(kernel, name, None if variant is None else variant.name)
-        yield Endpoint(path, make, conventions(challenge))
+        keeps = SURFACES[name].keeps_choices
+        yield Endpoint(path, make, conventions(challenge), keeps_choices=keeps)
     router = Router()
     if config.auth and config.pairing:
         router.include(pairing_routes(app.pairing_service))

@@ -67,11 +67,8 @@ class Workers:
         self._counts = open_shared_memory(PAGE_BYTES)
         self._memory = mmap.mmap(self._counts, PAGE_BYTES)
         self._folder = TemporaryDirectory(prefix="tidegate-")
-        """Of this account alone; it holds the socket of the worker that has the pages."""
-        self._pages_path = str(Path(self._folder.name) / "pages")
-        self._pages = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._pages.bind(self._pages_path)
-        self._pages.listen()
+        """Of this account alone; it holds the sockets at which workers pass requests on."""
+        self._private: dict[int, socket.socket] = {}
         self._secret = os.urandom(SECRET_BYTES)
         self._serial = 0
         self._serving: dict[int, WorkerProcess] = {}
@@ -161,7 +158,8 @@ class Workers:
             worker.kill()
         if self._watching:
             await asyncio.wait(set(self._watching))
-        self._pages.close()
+        for each in self._private.values():
+            each.close()
         self._folder.cleanup()
 
     async def _start(self, number: int) -> WorkerProcess | None:
@@ -175,8 +173,8 @@ class Workers:
             self._sockets,
             self._counts,
             self._free_slot(),
-            self._pages.fileno() if number == 1 else -1,
-            self._pages_path,
+            self._private_of(number).fileno(),
+            self._folder.name,
         )
         worker = await WorkerProcess.start(
             self.plan.words, place, self._serial, self._secret, self._pass_on
@@ -195,6 +193,14 @@ class Workers:
             return None
         self._serving[number] = worker
         return worker
+
+    def _private_of(self, number: int) -> socket.socket:
+        """The socket at which the worker of this number takes requests from others."""
+        if number not in self._private:
+            made = self._private[number] = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            made.bind(str(Path(self._folder.name) / str(number)))
+            made.listen()
+        return self._private[number]
 
     def _free_slot(self) -> int:
         """The number of the next worker where connections are counted: no other one has it."""

@@ -16,7 +16,7 @@ import msgspec
 
 from tidegate import __version__
 from tidegate.edges.accepting import ConnectionCounts
-from tidegate.edges.http.pages_relay import PagesPlace
+from tidegate.edges.http.worker_relay import WorkerWay
 from tidegate.edges.listening import Sockets
 from tidegate.errors import Code, TidegateError
 from tidegate.model.worker_share import WorkerShare
@@ -32,9 +32,9 @@ FIRST_S = 30.0
 class WorkerPlace(msgspec.Struct, frozen=True):
     """Which worker of how many, the process of the parent, and the numbers of its descriptors: of
     the channel, of the sockets by the name of what listens there, and of the memory in which
-    workers show how many connections they have (`edges.accepting`), with the place in it. `pages`
-    is the socket of the worker that has the pages of people, -1 in the others, and `pages_path`
-    where these find it."""
+    workers show how many connections they have (`edges.accepting`), with the place in it. At
+    `private` other workers pass requests on to it, which find its socket by its number in
+    `folder`."""
 
     number: int
     count: int
@@ -43,8 +43,8 @@ class WorkerPlace(msgspec.Struct, frozen=True):
     sockets: dict[str, int]
     counts: int
     slot: int
-    pages: int
-    pages_path: str
+    private: int
+    folder: str
 
     def words(self) -> tuple[str, str]:
         """The option of `serve` that says it."""
@@ -67,10 +67,9 @@ class Worker:
     """This process as a worker: its sockets, its siblings, and the way to its parent."""
 
     def __init__(self, place: WorkerPlace) -> None:
-        given = (place.channel, place.counts, place.pages, *place.sockets.values())
+        given = (place.channel, place.counts, place.private, *place.sockets.values())
         for descriptor in given:
-            if descriptor >= 0:
-                keep_from_children(descriptor)
+            keep_from_children(descriptor)
         self.number = place.number
         sockets = {name: socket.socket(fileno=each) for name, each in place.sockets.items()}
         for each in sockets.values():
@@ -80,10 +79,9 @@ class Worker:
             for row, name in enumerate(sorted(sockets))
         }
         self.sockets = Sockets(sockets, counts)
-        pages = None if place.pages < 0 else socket.socket(fileno=place.pages)
-        if pages is not None:
-            pages.setblocking(False)
-        self.sockets.pages = PagesPlace(place.pages_path, pages)
+        private = socket.socket(fileno=place.private)
+        private.setblocking(False)
+        self.sockets.way = WorkerWay(place.folder, place.number, place.count, private)
         self._end = socket.socket(fileno=place.channel)
         share = WorkerShare(place.number, place.count)
         self.siblings = Siblings(share, self._read_secret(), place.parent)

@@ -66,7 +66,7 @@ class WorkerProcess:
             inherited: Collection[int] = (
                 theirs.fileno(),
                 place.counts,
-                *([place.pages] if place.pages >= 0 else []),
+                place.private,
                 *place.sockets.values(),
             )
             command = [*PROGRAM, *words, *place.words()]

@@ -19,6 +19,7 @@ from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.router import HttpRequest, HttpStream
 from tidegate.edges.http.sse import KEEP_ALIVE_S, HeaderList
+from tidegate.edges.http.worker_relay import WorkerWay
 from tidegate.edges.http1.head import Head
 from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.errors import TidegateError
@@ -84,6 +85,7 @@ class HttpApplication:
         limits: HttpLimits = _LIMITS,
         count_request: CountRequest | None = None,
         health: HealthChecks = _HEALTHY,
+        way: WorkerWay | None = None,
     ) -> None:
         self._kernels: dict[str, Endpoint] = {}
         self._routes: list[Endpoint] = []
@@ -100,6 +102,7 @@ class HttpApplication:
         self._health = health
         self._active: set[ActiveRequest] = set()
         self._mcp = McpHandler(authenticate, self._active, limits.body_bytes, limits.keep_alive_s)
+        self._mcp.way = way
 
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed

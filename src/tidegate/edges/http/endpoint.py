@@ -124,8 +124,12 @@ class Endpoint:
         path: str,
         served: Kernel | Callable[[], Kernel] | Router,
         conventions: HttpConventions,
+        *,
+        keeps_choices: bool = False,
     ) -> None:
+        """`keeps_choices`: of several workers one answers all calls of an actor here."""
         self.path = path
+        self.keeps_choices = keeps_choices
         self.router = served if isinstance(served, Router) else None
         self.conventions = conventions
         self._kernel = served if isinstance(served, Kernel) else None

@@ -25,6 +25,7 @@ from tidegate.edges.http.resumption import (
     replay,
 )
 from tidegate.edges.http.sse import KEEP_ALIVE_S, EventStream
+from tidegate.edges.http.worker_relay import WorkerWay
 from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
@@ -102,6 +103,8 @@ class McpHandler:
         self._keep_alive_s = keep_alive_s
         self._resume_s = KEEP_ALIVES * keep_alive_s
         self._watching = False
+        self.way: WorkerWay | None = None
+        """The way to the other workers, if there are some."""
 
     async def serve(self, request: IncomingRequest, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
@@ -114,6 +117,12 @@ class McpHandler:
             actor = found if isinstance(found, Actor) else await found
         except TidegateError as error:
             raise conventions.refusal_of(error) from None
+        way = self.way
+        if way is not None and parsed.endpoint.keeps_choices and not request.passed_on:
+            owner = way.owner_of(actor.id)
+            if owner != way.number:
+                await way.pass_on(request, owner)
+                return
         if method == "POST" and method in conventions.methods:
             await self._post(request, parsed, actor)
         elif method not in conventions.methods or parsed.modern:

@@ -91,6 +91,7 @@ class IncomingRequest:
         "cut_off",
         "gone",
         "head",
+        "passed_on",
     )
 
     def __init__(self, line: Line, head: Head, body: bytes | None) -> None:
@@ -106,6 +107,7 @@ class IncomingRequest:
         self.answered = False
         self.gone = False
         self.cut_off = False
+        self.passed_on = False
 
     @property
     def address(self) -> str:
@@ -115,6 +117,7 @@ class IncomingRequest:
     def comes_from(self, address: str) -> None:
         """Say where the connection of the client is, which another process of ours has."""
         self._line.address = address
+        self.passed_on = True
 
     @property
     def begun(self) -> bool:

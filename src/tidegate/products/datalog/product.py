@@ -20,6 +20,7 @@ PRODUCT = Product(
         "datalog": SurfaceEntry(
             "tidegate.products.datalog.surface",
             settings="tidegate.products.datalog.surface.settings:DatalogSettings",
+            keeps_choices=True,
         )
     },
     extras={"datalog": "datalevin"},

@@ -61,6 +61,7 @@ PRODUCT = Product(
         "jdbc": SurfaceEntry(
             "tidegate.products.jdbc.surface",
             settings="tidegate.products.jdbc.surface.settings:JdbcSettings",
+            keeps_choices=True,
         )
     },
     dialects={

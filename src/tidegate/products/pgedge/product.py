@@ -20,6 +20,7 @@ PRODUCT = Product(
         "postgres": SurfaceEntry(
             "tidegate.products.pgedge.surface",
             settings="tidegate.products.pgedge.surface.settings:PostgresSettings",
+            keeps_choices=True,
             variants=(
                 Variant(
                     "/mcp/v1",

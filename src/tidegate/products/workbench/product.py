@@ -11,6 +11,7 @@ PRODUCT = Product(
             realm="TablePro MCP",
             extended=True,
             in_demo=True,
+            keeps_choices=True,
         )
     },
 )

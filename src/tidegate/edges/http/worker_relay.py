@@ -1,14 +1,17 @@
-"""Pages of people at a gate of workers: one worker has them, and the others pass its requests on.
+"""Requests that a worker passes on to the one that has what they are about.
 
-A page keeps rows and streams in its process, and a browser has several connections, which come to
-any worker. Calls of MCP never take this way. The way is a socket in a folder of this account alone,
-so what the other worker says of the client's address is true.
+Pages of people keep rows and streams in their process, and a browser has several connections, which
+come to any worker: the first worker has the pages. Some surfaces keep what a caller has chosen or
+opened, as a database that later calls go to: each of their callers has a worker. All other calls
+are answered where they come. The way is a socket in a folder of this account alone, so what the
+other worker says of the client's address is true.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+import zlib
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -27,22 +30,31 @@ MOST_BODY = 16 * 1024 * 1024
 MOST_HEAD = 131_072
 BACKLOG = 256
 PART_BYTES = 65_536
-_UNAVAILABLE = b'{"error":"The pages of this gate are being started again. Try again in a moment."}'
+_UNAVAILABLE = b'{"error":"A worker of this gate is being started again. Try again in a moment."}'
 _OWN = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"date"})
 """Headers that each connection has for itself."""
 _JSON = [(b"content-type", b"application/json"), (b"retry-after", b"1")]
 
 
-class PagesPlace(NamedTuple):
-    """Where the worker that has the pages answers, and its listening socket in that worker."""
+class WorkerWay(NamedTuple):
+    """The sockets of the workers in `folder`, of which this is `number` of `workers`."""
 
-    path: str
-    listener: socket.socket | None
+    folder: str
+    number: int
+    workers: int
+    listener: socket.socket
+
+    def owner_of(self, actor: str) -> int:
+        """The number of the worker that keeps what an actor has chosen or opened."""
+        return zlib.crc32(actor.encode()) % self.workers + 1
+
+    async def pass_on(self, request: IncomingRequest, number: int) -> None:
+        """Have that worker answer a request."""
+        await _pass_on(request, f"{self.folder}/{number}")
 
 
-class PagesServer:
-    """In the worker that has the pages: answers what the others pass on
-    (`edges.edge.Companion`)."""
+class RelayServer:
+    """Answers what other workers pass on (`edges.edge.Companion`)."""
 
     def __init__(self, application: Application, listener: socket.socket) -> None:
         self._application = application
@@ -68,46 +80,47 @@ class PagesServer:
 
 
 class PagesRelay:
-    """In the other workers: an application around another one, which passes the requests below
-    `paths` on to the worker at `place`."""
+    """An application around another one, which passes the requests below `paths` on to the first
+    worker."""
 
-    def __init__(self, application: Application, place: str, paths: tuple[str, ...]) -> None:
+    def __init__(self, application: Application, way: WorkerWay, paths: tuple[str, ...]) -> None:
         self._application = application
-        self._place = place
+        self._way = way
         self._paths = paths
 
     async def __call__(self, request: IncomingRequest) -> None:
         path = request.head.path
         for each in self._paths:
             if path == each or path.startswith(f"{each}/"):
-                await self._pass_on(request)
+                await self._way.pass_on(request, 1)
                 return
         await self._application(request)
 
-    async def _pass_on(self, request: IncomingRequest) -> None:
-        try:
-            body = await request.read(MOST_BODY)
-        except TooLarge:
-            request.respond(413, block_of(_JSON), close=True)
-            return
-        except CutOff:
-            request.respond(400, block_of(_JSON), close=True)
-            return
-        writer: asyncio.StreamWriter | None = None
-        try:
-            reader, writer = await asyncio.open_unix_connection(self._place, limit=MOST_HEAD)
-            request.when_gone(writer.close)
-            writer.write(_request_of(request, body))
-            await _answer(request, reader)
-        except (OSError, EOFError, asyncio.LimitOverrunError, ValueError):
-            if request.begun:
-                request.abort()  # a cut answer must not look like a whole one
-            else:
-                request.respond(503, block_of(_JSON), _UNAVAILABLE)
-        finally:
-            request.when_gone(None)
-            if writer is not None:
-                writer.close()
+
+async def _pass_on(request: IncomingRequest, place: str) -> None:
+    try:
+        body = await request.read(MOST_BODY)
+    except TooLarge:
+        request.respond(413, block_of(_JSON), close=True)
+        return
+    except CutOff:
+        request.respond(400, block_of(_JSON), close=True)
+        return
+    writer: asyncio.StreamWriter | None = None
+    try:
+        reader, writer = await asyncio.open_unix_connection(place, limit=MOST_HEAD)
+        request.when_gone(writer.close)
+        writer.write(_request_of(request, body))
+        await _answer(request, reader)
+    except (OSError, EOFError, asyncio.LimitOverrunError, ValueError):
+        if request.begun:
+            request.abort()  # a cut answer must not look like a whole one
+        else:
+            request.respond(503, block_of(_JSON), _UNAVAILABLE)
+    finally:
+        request.when_gone(None)
+        if writer is not None:
+            writer.close()
 
 
 def _request_of(request: IncomingRequest, body: bytes) -> bytes:
