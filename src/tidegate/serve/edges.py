@@ -116,13 +116,13 @@ def open_http(
         limits=HttpLimits(config.body_limit_bytes, config.keep_alive_s),
         count_request=app.count_request,
         health=HealthChecks(app.readiness.tried, partial(without_names, app)),
-        way=way,
     )
     companions: list[Companion] = [] if handshake is None else [handshake]
     wrapper: Application | None = None
     if way is not None:
         from tidegate.edges.http.worker_relay import PagesRelay, RelayServer
 
+        application.join(way)
         companions.append(RelayServer(application, way.listener))
         if relayed:
             paths = [each.pages_path for each in found_already() if each.pages]

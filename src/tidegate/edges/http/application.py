@@ -85,7 +85,6 @@ class HttpApplication:
         limits: HttpLimits = _LIMITS,
         count_request: CountRequest | None = None,
         health: HealthChecks = _HEALTHY,
-        way: WorkerWay | None = None,
     ) -> None:
         self._kernels: dict[str, Endpoint] = {}
         self._routes: list[Endpoint] = []
@@ -102,6 +101,9 @@ class HttpApplication:
         self._health = health
         self._active: set[ActiveRequest] = set()
         self._mcp = McpHandler(authenticate, self._active, limits.body_bytes, limits.keep_alive_s)
+
+    def join(self, way: WorkerWay) -> None:
+        """Pass on to other workers what belongs to them."""
         self._mcp.way = way
 
     async def __call__(self, request: IncomingRequest) -> None:
