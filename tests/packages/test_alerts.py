@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from support.documents import ROOT
+from tidegate.errors import Code, TidegateError
+from tidegate.gateway.fault_log import FaultLog
 
 RULES = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 PAGE = ROOT / "docs" / "howto" / "on-call.md"
@@ -134,8 +136,18 @@ QUIET: dict[str, dict[str, str]] = {
     "a destination is away for a while": {
         series("tidegate_ship_lag_seconds", SIEM): f"0x{MINUTES - 10} 0+60x10"
     },
+    "an agent names sources and tables that do not exist": {
+        series(
+            "tidegate_source_calls_total", f'source="other",outcome="failed",code="{code}"'
+        ): rate(30)
+        for code in ("source.unknown", "source.unknown_table", "source.not_connected")
+    },
     "a gate drains": {series("tidegate_failing", 'part="server"'): f"0x{MINUTES - 5} 1x5"},
 }
+
+
+NOT_THE_CALLERS = ("source.unreachable", "secret.unavailable", "keyring.failed")
+NOT_THE_CALLERS += ("driver.unresolved", "credential.refused", "provider.unreachable")
 
 
 def alerts() -> dict[str, dict[str, Any]]:
@@ -163,10 +175,23 @@ def test_each_alert_fires_for_its_fault_and_for_nothing_else(tmp_path: Path) -> 
     file = tmp_path / "scenarios.yaml"
     scenarios = [scenario(changes, []) for changes in QUIET.values()]
     scenarios += [scenario(changes, [name]) for name, changes in FAULTS.items()]
+    for code in NOT_THE_CALLERS:
+        labels = f'source="shop",outcome="failed",code="{code}"'
+        changes = {series("tidegate_source_calls_total", labels): rate(100)}
+        scenarios.append(scenario(changes, ["TidegateSourceFails"]))
     given = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": scenarios}
     file.write_text(yaml.safe_dump(given))
     ran = subprocess.run(["promtool", "test", "rules", str(file)], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_what_makes_a_source_fail_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    log = FaultLog()
+    for code in (*NOT_THE_CALLERS, *NOT_THE_CALLERS, "source.unknown"):
+        log.note(TidegateError(Code(code), "It is away"), "shop", "call-1")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"source shop: {code}: It is away" for code in NOT_THE_CALLERS
+    ]
 
 
 def test_each_alert_leads_to_its_part_of_the_page() -> None:
