@@ -1,0 +1,75 @@
+"""`state copy` to PostgreSQL and back, `state backup` there, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import support.postgres_server as postgres_server
+from support.audit_records import records
+from support.command_line import tidegate
+
+TARGET = "${ENV:PGTEST_STATE}"
+
+
+@pytest.fixture
+def target(monkeypatch: pytest.MonkeyPatch) -> str:
+    """A reference to the URL of a database without a state."""
+    server = postgres_server.shared()
+    monkeypatch.setenv("PGTEST_STATE", server.url(server.new_database()))
+    return TARGET
+
+
+def names(*words: str) -> list[str]:
+    ended = tidegate("token", "list", "--json", *words)
+    assert ended.status == 0, ended.err
+    return [each["name"] for each in ended.json["tokens"]]
+
+
+def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
+    tmp_path: Path, target: str
+) -> None:
+    state = tmp_path / "state"
+    here, there = ("--state", str(state)), ("--state", str(state), "--state", target)
+    assert tidegate("token", "create", "ann", "--scope", "readOnly", *here).status == 0
+    copied = tidegate("state", "copy", target, *here)
+    assert copied.status == 0 and "refuses every process" in copied.err, copied.err
+    assert names(*there) == ["ann"]
+    assert tidegate("token", "create", "bob", "--scope", "readOnly", *there).status == 0
+    refused = tidegate("token", "list", *here)
+    assert refused.status != 0 and "has moved to PostgreSQL" in refused.err
+
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse battery staple\n")
+    file = str(tmp_path / "b")
+    given = ("--passphrase-file", str(secret))
+    assert tidegate("state", "backup", file, *given, *there).status == 0
+    restored = ("--state", str(tmp_path / "restored"))
+    ended = tidegate("state", "restore", file, "--without-record", *given, *restored)
+    assert ended.status == 0, ended.err
+    assert names(*restored) == ["ann", "bob"]
+
+    assert tidegate("state", "copy", str(tmp_path / "x"), *here).status != 0  # not a copy's target
+    again = tidegate("state", "copy", target, *restored)
+    assert again.status != 0 and "There is a state in that database" in again.err
+    back = tidegate("state", "copy", str(state), *there)
+    assert back.status == 0, back.err
+    assert names(*here) == ["ann", "bob"]
+    assert [each.get("name") for each in records(state)].count("state.copied") == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql://gate:secret@db/tidegate", "literal"),
+        ("${ENV:TIDEGATE_NOT_SET}", "not set"),
+        ("${ENV:HOME}", "not one of PostgreSQL"),
+    ],
+)
+def test_a_url_that_shows_its_password_or_leads_nowhere_is_refused(
+    tmp_path: Path, url: str, said: str
+) -> None:
+    ended = tidegate("token", "list", "--state", str(tmp_path / "s"), "--state", url)
+    assert ended.status != 0 and "gate:secret" not in ended.err
+    assert said in ended.err, ended.err
