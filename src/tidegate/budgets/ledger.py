@@ -158,16 +158,17 @@ class BudgetLedger:
             if generation == self._generation:
                 return
             budgets = await read_state(self._store.list)
-            old, self._meters = self._meters, {}
+            meters: dict[str, Meter] = {}  # in place once all are there: this may be cancelled
             for budget in budgets:
-                meter = old.pop(budget.id, None)
+                meter = self._meters.get(budget.id)
                 if meter is None:
                     meter = Meter(budget, self._take, self._give_back)
                 elif meter.budget.amount != budget.amount:
                     await meter.change(budget)
                 elif meter.budget != budget:
                     meter.budget = budget
-                self._meters[budget.id] = meter
+                meters[budget.id] = meter
+            self._meters = meters
             self._accounts.clear()
             self._generation = generation
 

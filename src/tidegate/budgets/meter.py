@@ -103,12 +103,14 @@ class Meter:
         return self._short and time.monotonic() - self._asked_at < ASK_S
 
     async def refill(self, units: int, now: float) -> None:
-        """Take from the state so that there are so many units, if it has them. Raises:
-        TidegateError STATE_FAILED."""
-        if self._refilling is not None:
-            await asyncio.shield(self._refilling)
-            return
-        done = self._refilling = asyncio.get_running_loop().create_future()
+        """Take from the state so that there are so many units, if it has them. A call that is
+        cancelled meanwhile loses nothing of what was taken. Raises: TidegateError STATE_FAILED."""
+        if self._refilling is None:
+            self._refilling = asyncio.ensure_future(self._refill(units, now))
+            self._refilling.add_done_callback(_retrieve)
+        await asyncio.shield(self._refilling)
+
+    async def _refill(self, units: int, now: float) -> None:
         try:
             if now >= self.ends_at:
                 self._turn(now)
@@ -125,7 +127,6 @@ class Meter:
                 self._watch()
         finally:
             self._refilling = None
-            done.set_result(None)
 
     async def wait(self, seconds: float) -> bool:
         """Wait until another call has paid; False if none has by then."""
@@ -181,6 +182,12 @@ class Meter:
             task.add_done_callback(_RETURNING.discard)
         else:
             self._watch()
+
+
+def _retrieve(refilling: asyncio.Future[None]) -> None:
+    """Look at the failure, which no call may be left to see."""
+    if not refilling.cancelled():
+        refilling.exception()
 
 
 _RETURNING: set[asyncio.Task[None]] = set()

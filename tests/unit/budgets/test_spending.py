@@ -11,12 +11,15 @@ import pytest
 from msgspec import structs
 
 from support.budget_gate import PERSON, ROWS, START, agent, budget_gate
+from tidegate.budgets.meter import Meter
 from tidegate.errors import Code, TidegateError
+from tidegate.model.budgets import Budget
 from tidegate.model.cancellation import Cancellation
 from tidegate.model.requests import Browse, Explain, FetchMore, Prepare, Query, Sample
 from tidegate.model.results import Limits, Page, Truncation
 from tidegate.model.statements import Statement
 from tidegate.results.row_stream import WriterSink
+from tidegate.store.budgets import Taken
 
 ONE = "SELECT 1"
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -364,3 +367,33 @@ async def test_a_budget_keeps_what_was_used_when_its_amount_changes(tmp_path: Pa
         page: Page = await desk.ask(ALL)
         assert page.row_count == 10 and desk.state.budgets.list()[0].id == was.id
         assert structs.replace(desk.state.budgets.list()[0], amount=100) == was
+
+
+async def test_a_slice_is_not_lost_with_the_call_that_asked_for_it() -> None:
+    """Else a caller who cancels calls could use up what others share."""
+    asked, goes_on = asyncio.Event(), asyncio.Event()
+    taken: list[int] = []
+
+    async def write() -> Taken:
+        asked.set()
+        await goes_on.wait()
+        taken.append(40)
+        return Taken(40, sum(taken), 100)
+
+    async def take(id: str, began: int, need: int) -> Taken | None:
+        return await asyncio.shield(asyncio.ensure_future(write()))  # a thread ends what it began
+
+    async def give_back(id: str, began: int, units: int) -> None:
+        taken.append(-units)
+
+    meter = Meter(Budget("bud_1", "rows", "day", 100, source="shop"), take, give_back)
+    call = asyncio.ensure_future(meter.refill(10, START))
+    await asked.wait()
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    goes_on.set()
+    await meter.refill(10, START)
+    assert meter.free == sum(taken)
+    await meter.release()
+    assert sum(taken) == 0
