@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from products.shipping.support.record import first_of_each, ids_of, open_record,
 from support.certificates import Authority
 from support.eventually import wait_until
 from support.free_ports import claim_port
+from tidegate.products.shipping.destination import DeliveryFailed
 from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import SegmentReader
 from tidegate.products.shipping.settings import DestinationSettings
@@ -171,3 +174,30 @@ def test_what_breaks_before_it_is_proved_comes_again(tmp_path: Path) -> None:
     ids = [FRAME.fullmatch(each) for each in (*first.messages, *second.messages)]
     assert first_of_each(uids(each[5] for each in ids if each)) == ids_of(record, GATE)
     assert len(ids) == 12
+
+
+def test_a_receiver_that_goes_on_talking_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidegate.products.shipping.syslog.PATIENCE_S", 0.2)
+    listener, stop = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def talk() -> None:
+        connection = listener.accept()[0]
+        with connection, suppress(OSError):
+            for _ in range(2_000):
+                connection.send(b"x")
+                if stop.wait(0.001):
+                    break
+
+    talking = threading.Thread(target=talk)
+    talking.start()
+    settings = DestinationSettings("to", f"syslog://127.0.0.1:{listener.getsockname()[1]}")
+    destination = SyslogDestination(settings, prove_s=0.0)
+    try:
+        destination.send([])
+        with pytest.raises(DeliveryFailed, match="does not end a connection"):
+            destination.acknowledged()
+    finally:
+        stop.set()
+        destination.reset()
+        talking.join(60)
+        listener.close()
