@@ -65,7 +65,8 @@ class EngineEntry(NamedTuple):
     `pool_option` says it; 0: it has no such bound. Workers of a gate divide them.
 
     `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
-    `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`).
+    `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`). `figures_hide`:
+    not where the source has masks or filters, as nothing in its plans may follow from statistics.
 
     `plain_options`: those of `options` that name no file and no program and hold no secret, so that
     a page may set them.
@@ -107,6 +108,7 @@ class EngineEntry(NamedTuple):
     reads_only: bool = False
     own_functions: bool = False
     plan_limits: tuple[str, ...] = ()
+    figures_hide: bool = False
     other_dialects: tuple[str, ...] = ()
     files: DatabaseFiles | None = None
     is_folder: bool = False

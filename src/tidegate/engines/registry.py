@@ -384,6 +384,13 @@ def check_plan_limits(source: Source) -> None:
             " figure.",
             hint=f"Leave `{name}` out. Engines that take it: {', '.join(others)}.",
         )
+    if entry.figures_hide and source.max_plan_rows and (source.masks or source.filters):
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"A source on the engine `{entry.engine}` cannot have `max_plan_rows` together with"
+            " masks or filters: its plans have no figures then.",
+            hint="Leave `max_plan_rows` out, and limit what callers use by a budget.",
+        )
 
 
 def check_options(url: str, names: Iterable[str]) -> None:

@@ -51,19 +51,19 @@ async def limit_plan(ctx: CallContext) -> None:
         most, expected = getattr(source, name), getattr(figures, figure)
         if most is None or expected is None or expected <= most:
             continue
-        reason = (
-            f"The database expects the statement to go through {expected:,.0f} rows, and"
-            if unit
-            else f"The database expects the statement to cost {expected:,.0f}, and"
-        )
+        details: dict[str, Any] = {"rule": f"source.{name}"}
+        if ctx.data_rules:  # a figure would tell of what is hidden, as a plan would
+            reason = "The database expects more of the statement than the source allows:"
+        else:
+            details["expected"] = expected
+            what = f"go through {expected:,.0f} rows" if unit else f"cost {expected:,.0f}"
+            reason = f"The database expects the statement to {what}, and"
         reason += f" `{name}` of the source is {most:,}"
         if source.costly_plans == "ask":
             if ctx.verdict.kind != "ask":
                 ctx.verdict = Verdict("ask", f"source.{name}", reason)
             return
-        raise TidegateError(
-            Code.LIMIT_PLAN, reason, details={"rule": f"source.{name}", "expected": expected}
-        )
+        raise TidegateError(Code.LIMIT_PLAN, reason, details=details)
 
 
 async def _plan(ctx: CallContext, request: Query, prefix: str, text: str) -> PlanFigures:

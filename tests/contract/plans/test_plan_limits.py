@@ -6,6 +6,7 @@ gate, decides which statements may run.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ import support.postgres_server as postgres_server
 from support.budget_gate import agent
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
-from tidegate.engines.registry import check_settings, open_engine
+from tidegate.engines.registry import check_plan_limits, check_settings, open_engine
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.source_connections import SourceConnections
@@ -27,6 +28,7 @@ from tidegate.history.history import History
 from tidegate.model.actors import Scope
 from tidegate.model.requests import Call, Explain, Query, Request
 from tidegate.model.results import Limits, Page
+from tidegate.model.source_settings import Mask, RowFilter
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.results.row_stream import WriterSink
@@ -205,6 +207,25 @@ async def test_a_statement_runs_where_the_databases_own_plan_is_within_the_limit
     assert ran == stopped >= 6
 
 
+@pytest.mark.parametrize("costly", ["deny", "ask"])
+async def test_no_figure_is_told_where_something_is_hidden(tmp_path: Path, costly: str) -> None:
+    more: Any = {"costly_plans": costly, "approval": "inbox" if costly == "ask" else "off"}
+    hidden = (RowFilter("big", "id >= 0"),)
+    if not available("postgres"):
+        pytest.skip("postgres is not installed")
+    with postgres(tmp_path) as database:
+        async with shop(tmp_path, database, max_plan_rows=7, filters=hidden, **more) as made:
+            with pytest.raises(TidegateError) as raised:
+                await made.ask("SELECT id FROM big")
+    error = raised.value
+    if isinstance(error, ApprovalNeeded):
+        said = error.question.subject.reason
+    else:
+        said = f"{refused(raised, 'max_plan_rows').message} {error.details}"
+    assert "max_plan_rows" in said
+    assert set(re.findall(r"\d+", said)) == {"7"}
+
+
 async def test_large_reads_are_refused_and_small_ones_run(
     tmp_path: Path, database: Database
 ) -> None:
@@ -323,3 +344,18 @@ def test_a_limit_whose_figure_the_engine_does_not_have_is_an_error(
     with pytest.raises(TidegateError, match=limit) as raised:
         check_settings(source)
     assert raised.value.code is Code.CONFIG_INVALID
+
+
+@pytest.mark.parametrize(
+    "rule", [{"masks": (Mask("t.a"),)}, {"filters": (RowFilter("t", "a > 0"),)}]
+)
+@pytest.mark.parametrize("engine", ["duckdb", "files"])
+def test_a_limit_is_an_error_where_what_is_hidden_takes_the_figures_away(
+    engine: str, rule: Any
+) -> None:
+    """DuckDB plans without statistics there, and expects no rows of anything."""
+    url = "duckdb:///x.duckdb" if engine == "duckdb" else "files:///x"
+    source = structs.replace(Source("i", "s", url, engine, "duckdb"), max_plan_rows=5)
+    check_plan_limits(source)
+    with pytest.raises(TidegateError, match="together with masks or filters"):
+        check_plan_limits(structs.replace(source, **rule))

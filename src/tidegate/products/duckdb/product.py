@@ -17,6 +17,7 @@ PRODUCT = Product(
             files=DatabaseFiles((".duckdb", ".ddb"), at=8, mark=b"DUCK"),
             own_functions=True,
             plan_limits=("max_plan_rows",),
+            figures_hide=True,
             reader="tidegate.products.duckdb.engine.url:DuckUrl",
         ),
         "files": EngineEntry(
@@ -25,6 +26,7 @@ PRODUCT = Product(
             plain_options=("memory_limit", "threads", "workers"),
             reads_only=True,
             plan_limits=("max_plan_rows",),
+            figures_hide=True,
             path_reader="tidegate.engines.common.url:folder_path",
             pool=4,
             pool_option="workers",
