@@ -212,8 +212,9 @@ class App:
         self.approvals.follow(self.state.versions)
         times = config.tasks
         self._session_key = b""
+        self._sending: set[asyncio.Future[None]] = set()
         self.session_links = SessionLinks()
-        self.session_links.tell = partial(self.siblings.tell, _SESSIONS)
+        self.session_links.tell = self._tell_of_session
         self.siblings.listen(_SESSIONS, self.session_links.take)
         self.session_links.keep_ended = self._keep_ended
         self.session_links.was_kept = self._was_ended
@@ -269,6 +270,7 @@ class App:
         self.other_processes = OtherProcesses(
             self.mailbox, self.gateway.running, self.connections.source_of
         )
+        self.mailbox.handle(_SESSIONS, lambda sender, body: self.session_links.take(body))
         self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)
         self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel(body.decode()))
 
@@ -538,6 +540,20 @@ class App:
         """Read the key of the ids of sessions, the same in all processes on the state. Raises:
         TidegateError STATE_FAILED."""
         self._session_key = self.state.shared.secret("sessions")
+
+    def _tell_of_session(self, kind: str, body: bytes) -> None:
+        """Tell the other workers at once, and other gates on the state by a message: not of
+        events, of which there are many."""
+        self.siblings.tell(_SESSIONS, body)
+        if kind == "event":
+            return
+        sending = asyncio.ensure_future(self._send_of_session(body))
+        self._sending.add(sending)
+        sending.add_done_callback(self._sending.discard)
+
+    async def _send_of_session(self, body: bytes) -> None:
+        with suppress(TidegateError):  # no other gate can see the state, either
+            await self.mailbox.send(_SESSIONS, body)
 
     async def _keep_ended(self, digest: bytes) -> None:
         until = self.state.now() + _ENDED_S

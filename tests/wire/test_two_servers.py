@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from support.eventually import LOOK_S, PATIENCE_S
 from support.http_application import Answer, ask
 from tidegate.app import App
 from tidegate.config.model import Config
@@ -198,6 +199,21 @@ async def test_a_session_that_was_ended_is_unknown_at_every_server(
                 assert (await server.post("tools/list", {}, headers)).status == 404
         third = Server(second.app.config)
         assert (await third.post("tools/list", {}, seen)).status == 404, "it started later"
+
+
+async def test_a_gate_on_the_same_state_learns_that_a_session_was_ended(
+    tmp_path: Path, database: Path
+) -> None:
+    async with two(tmp_path, database) as (first, second, token):
+        await asyncio.to_thread(second.app.state.versions.follow)
+        reading = asyncio.ensure_future(second.app.mailbox.run())
+        headers = await begin(first, token, "2025-06-18")
+        assert (await second.post("tools/list", {}, headers)).status == 200
+        assert (await ask(first.application, "DELETE", "/mcp", None, headers)).status == 204
+        async with asyncio.timeout(PATIENCE_S):
+            while (await second.post("tools/list", {}, headers)).status != 404:
+                await asyncio.sleep(LOOK_S)
+        reading.cancel()
 
 
 async def test_a_session_belongs_to_its_actor_and_its_endpoint_at_every_server(

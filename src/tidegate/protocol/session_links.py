@@ -44,7 +44,7 @@ class LinkedSessions(Protocol):
         ...
 
 
-def _tell_no_one(body: bytes) -> None:
+def _tell_no_one(kind: Kind, body: bytes) -> None:
     """There is no other process."""
 
 
@@ -61,7 +61,7 @@ class SessionLinks:
     on the event loop."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[bytes], None] = _tell_no_one
+        self.tell: Callable[[Kind, bytes], None] = _tell_no_one
         """Gives the others a message, soon."""
         self.keep_ended: Callable[[bytes], Awaitable[None]] = _keep_nothing
         """Keeps the digest of a session that was ended, for processes that start later. Raises:
@@ -90,7 +90,7 @@ class SessionLinks:
         """Tell the others, and note it here."""
         message = SessionMessage(kind, digest, id, body)
         self._note(message)
-        self.tell(msgspec.msgpack.encode(message))
+        self.tell(kind, msgspec.msgpack.encode(message))
 
     def take(self, body: bytes) -> None:
         """Another process has sent this. What is not understood, as of another release, is
