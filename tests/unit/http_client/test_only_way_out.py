@@ -20,6 +20,7 @@ OTHERS = {
     "cli/commands/pair.py": "our own server",
     "cli/demo_mcp_client.py": "our own server",
     "products/jdbc/maven/driver_cache.py": "the environment's proxies, no request",
+    "products/vault/bounded_session.py": "the answers to the requests of hvac, within bounds",
     "products/vault/server.py": "the requests of hvac: to the address of the settings, no proxy",
 }
 

@@ -17,6 +17,7 @@ import requests
 
 from tidegate.config.addresses import check_private_url
 from tidegate.errors import TidegateError
+from tidegate.products.vault.bounded_session import BoundedSession, TooLargeError
 from tidegate.products.vault.references import VaultRefusal
 from tidegate.products.vault.settings import VaultSettings
 from tidegate.secrets.redaction import redact
@@ -126,6 +127,8 @@ class VaultServer:
         client = self._client(token.text)
         try:
             answer: Any = client.read(path)
+        except RecursionError:
+            raise VaultRefusal(f"{self.place} gave what is no answer of its API") from None
         finally:
             client.adapter.close()
         if answer is None:
@@ -227,7 +230,7 @@ class VaultServer:
             check_private_url(address, "vault.address")
         except TidegateError as error:
             raise VaultRefusal(f"{address[:80]} is no address to trust", error.hint) from None
-        session = requests.Session()
+        session = BoundedSession(timeout_s or self._settings.timeout_s)
         session.trust_env = False  # no proxy, no .netrc: the token is for this server
         session.verify = self._settings.ca_file or _authorities()
         return hvac.Client(
@@ -252,6 +255,8 @@ class VaultServer:
                 f"{place} has a certificate that is not trusted",
                 "Set `vault.ca_file` to the authority that signed it.",
             )
+        if isinstance(error, TooLargeError):
+            return VaultRefusal(f"{place} gave more than any answer of its API has")
         if isinstance(error, requests.exceptions.Timeout):
             return VaultRefusal(f"{place} did not answer within {self._settings.timeout_s:g} s")
         if isinstance(error, requests.RequestException):
