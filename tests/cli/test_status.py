@@ -70,6 +70,17 @@ def test_status_shows_the_server_that_runs_and_stop_ends_it(
     assert run("status").status == 69
 
 
+def test_status_names_each_part_that_does_not_work(run: Run, towns: Path, state: Path) -> None:
+    tokens = towns.parent / "tokens"
+    tokens.write_text("")
+    tokens.chmod(0o600)
+    with serving(["serve", "--http", "127.0.0.1:0", "--token-file", str(tokens)], state) as server:
+        server.until("serving")
+        assert "fails" not in run("status").out
+        tokens.chmod(0o666)
+        wait_until(lambda: f"fails       token file {tokens}: " in run("status").out, "it is named")
+
+
 def test_every_server_of_a_state_is_listed_and_ended_by_name(
     run: Run, towns: Path, state: Path
 ) -> None:

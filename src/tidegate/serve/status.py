@@ -40,10 +40,13 @@ def status_of(app: App) -> dict[str, Any]:
         for entry in first[:STATUS_SOURCES]
     ]
     count = len(entries)
+    # the webhook and the sources that are listed have lines of their own
+    told = {"webhook", *(f"source {each['name']}" for each in sources if each["error"])}
+    degraded = {part: reason for part, reason in app.degraded().items() if part not in told}
     return {
         "sources": sources,
         "source_count": count,
-        "failing": {**app.problems(), **app.readiness.reasons()},
+        "failing": {**degraded, **app.readiness.reasons()},
         "console": app.console_address,
         "webhook": msgspec.to_builtins(app.webhook.health),
     }

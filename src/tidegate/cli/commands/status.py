@@ -58,6 +58,11 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("record", failing.get("audit", "is written")),
         ("state", failing.get("state", "can be read")),
         ("webhook", _webhook(report["webhook"])),
+        *(
+            ("fails", f"{part}: {reason}")
+            for part, reason in failing.items()
+            if part not in ("audit", "state")
+        ),
         *(("source", text) for text in sources),
     ]
     left_out = report["source_count"] - len(sources)
