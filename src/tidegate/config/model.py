@@ -302,11 +302,29 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 self._check_console(host)
         for section in self.sections.values():
             section.check(self)
+        self._check_addresses()
 
     def section(self, kind: type[SectionT]) -> SectionT:
         """The section of a product; its defaults if the settings have none."""
         found = self.sections.get(kind.NAME)
         return found if isinstance(found, kind) else kind()
+
+    def _check_addresses(self) -> None:
+        """Of two that listen at one address one would get no connection, without an error."""
+        taken: dict[tuple[str, int], str] = {}
+        sections = (
+            (f"{name}.listen", section.listen_address) for name, section in self.sections.items()
+        )
+        for setting, address in (("http", self.http), *sections):
+            if address is None:
+                continue
+            host, port = http_address(address)
+            other = taken.setdefault((host, port), setting)
+            if port and other != setting:
+                raise invalid(
+                    f"`{other}` and `{setting}` are both `{address}`.",
+                    hint="Give each a port of its own.",
+                )
 
     def _check_console(self, host: str) -> None:
         origin = self.console.origin

@@ -9,6 +9,7 @@ import pytest
 from tidegate.config.addresses import http_address
 from tidegate.config.loading import load
 from tidegate.config.model import Config
+from tidegate.config.sections import Section
 from tidegate.config.sources import check_source_name
 from tidegate.config.state import state_directory
 from tidegate.errors import Code, TidegateError
@@ -187,6 +188,26 @@ def test_without_authentication_only_loopback_is_served():
     assert "192.0.2.1" in refusal('{"auth": false, "http": "192.0.2.1:80"}').message
     for address in ("127.0.0.1:80", "[::1]:80", "localhost:80"):
         assert load(f'{{"auth": false, "http": "{address}"}}').http == address
+
+
+class Echo(Section, frozen=True):
+    """A product that listens."""
+
+    NAME = "echo"
+    listen: str
+
+    @property
+    def listen_address(self) -> str:
+        return self.listen
+
+
+def test_two_that_listen_at_one_address_are_refused():
+    with pytest.raises(TidegateError) as caught:
+        Config(http="127.0.0.1:80", sections={"echo": Echo("127.0.0.1:80")})
+    assert "`http` and `echo.listen`" in caught.value.message
+    for other in ("127.0.0.1:81", "192.0.2.1:80"):
+        Config(http="127.0.0.1:80", sections={"echo": Echo(other)})
+    Config(http="127.0.0.1:0", sections={"echo": Echo("127.0.0.1:0")})
 
 
 def test_flags_laid_over_settings_pass_the_same_checks():
