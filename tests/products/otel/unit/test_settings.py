@@ -13,6 +13,7 @@ import pytest
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
+from tidegate.products.otel import conventions
 from tidegate.products.otel.service import make_service
 from tidegate.products.otel.settings import OtelSettings
 
@@ -84,6 +85,7 @@ from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.errors import TidegateError
 from tidegate.product import built_in
+from tidegate.products.otel import conventions
 from tidegate.products.otel.service import make_service
 from tidegate.products.otel.settings import OtelSettings
 built_in()
@@ -115,3 +117,15 @@ def test_without_the_library_it_is_said_how_to_install_it(tmp_path: Path) -> Non
     assert said.startswith("source.engine_missing `otel.endpoint` needs OpenTelemetry's SDK")
     assert "tidegate[otel]" in said
     assert said.endswith("[]")
+
+
+def test_every_name_that_is_sent_is_on_the_page_about_traces() -> None:
+    page = Path(__file__).parents[4] / "docs" / "howto" / "trace-calls.md"
+    sent = [
+        value
+        for name, value in vars(conventions).items()
+        if name.isupper() and isinstance(value, str) and "." in value
+    ]
+    text = page.read_text("utf-8")
+    missing = [each for each in sent if f"`{each}`" not in text]
+    assert (len(sent) > 20, missing) == (True, [conventions.OVERFLOW])
