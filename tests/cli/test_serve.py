@@ -266,3 +266,10 @@ def test_two_surfaces_have_their_own_paths(state: Path) -> None:
             answer = where.getresponse()
             assert (path, answer.status, answer.read() != b"") == (path, status, True)
         where.close()
+
+
+def test_why_a_server_does_not_start_is_an_error_in_its_log(run: Run) -> None:
+    ended = run("serve", "--config", '{"log_format": "json", "http": "192.0.2.1:1"}')
+    found = json.loads(ended.err.splitlines()[-1])
+    assert (ended.status, found["level"]) == (78, "ERROR")
+    assert found["message"].startswith("Cannot listen on 192.0.2.1:1")

@@ -138,4 +138,4 @@ def _complain(error: TidegateError) -> None:
         hint = "`tidegate source add NAME URL` adds one."  # who types here is the operator
     from tidegate.cli.terminal import print_status  # imported lazily: only a failure needs it
 
-    print_status(" ".join(f"tidegate: {error.message}{end} {hint}".split()))
+    print_status(" ".join(f"tidegate: {error.message}{end} {hint}".split()), failed=True)

@@ -38,23 +38,28 @@ def harmless(text: str) -> str:
     return _HOSTILE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-_shape_status: Callable[[str], str] = harmless
+def _without_shape(text: str, failed: bool) -> str:
+    return harmless(text)
 
 
-def shape_status(shape: Callable[[str], str]) -> None:
-    """From now on print status lines as `shape` gives them."""
+_shape_status: Callable[[str, bool], str] = _without_shape
+
+
+def shape_status(shape: Callable[[str, bool], str]) -> None:
+    """From now on print status lines as `shape` gives them, from the text and whether it says why
+    the command failed."""
     global _shape_status
     _shape_status = shape
 
 
-def print_status(text: str = "") -> None:
+def print_status(text: str = "", *, failed: bool = False) -> None:
     """Print one status line on stderr, so that stdout has results only. Commands in it are as they
-    are typed here."""
+    are typed here. If the command `failed`, the line says why."""
     if "`tidegate " in text:
         from tidegate.config.installation import as_typed  # lazily: it loads every product's entry
 
         text = as_typed(text)
-    print(_shape_status(text), file=sys.stderr, flush=True)
+    print(_shape_status(text, failed), file=sys.stderr, flush=True)
 
 
 def ask_line(question: str, proposed: str = "") -> str:

@@ -76,9 +76,11 @@ class JsonFormatter(logging.Formatter):
         return _line_of(fields)
 
 
-def status_line(text: str) -> str:
-    """What a server says of itself at its start, as a line of the log in JSON."""
-    said = {"time": _time_of(time.time()), "level": "INFO", "logger": "tidegate.serve"}
+def status_line(text: str, failed: bool = False) -> str:
+    """What a server says of itself at its start, or why it `failed`, as a line of the log in
+    JSON."""
+    level = "ERROR" if failed else "INFO"
+    said = {"time": _time_of(time.time()), "level": level, "logger": "tidegate.serve"}
     return _line_of({**said, "message": _without_secrets(text.removeprefix("tidegate: "))})
 
 
