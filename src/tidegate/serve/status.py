@@ -41,8 +41,8 @@ def status_of(app: App) -> dict[str, Any]:
     ]
     count = len(entries)
     # the webhook and the sources that are listed have lines of their own
-    told = {"webhook", *(f"source {each['name']}" for each in sources if each["error"])}
-    degraded = {part: reason for part, reason in app.degraded().items() if part not in told}
+    listed = {"webhook", *(f"source {each['name']}" for each in sources if each["error"])}
+    degraded = {part: reason for part, reason in app.degraded().items() if part not in listed}
     return {
         "sources": sources,
         "source_count": count,
