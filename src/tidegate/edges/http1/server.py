@@ -29,6 +29,8 @@ MOST_UNREAD = 256 * 1024 * 1024
 it waits here as a whole until its client has read it."""
 SWEEP_S = 5.0
 BACKLOG = 2_048
+LAST_IN_S = 0.25
+"""How long the requests of the last connections may take to come, where others take new ones."""
 HANDSHAKE_S = 15.0
 """How long a client may take for the handshake of TLS."""
 
@@ -162,9 +164,12 @@ class Server:
     async def drain(self, grace_s: float, hurry: asyncio.Event | None = None) -> None:
         """Accept no more connections, close those that are idle, and wait until the others have
         their answers: at most `grace_s` seconds, and not once `hurry` is set."""
-        self.stopping = True
         if self._accepting is not None:
             self._accepting.close()
+        if self._sharing is not None and not self.stopping:
+            # Others serve on: who was let in last and has not been read yet is not sent away.
+            await asyncio.sleep(LAST_IN_S)
+        self.stopping = True
         for connection in list(self._connections):
             connection.close()
         if not self.workers:
