@@ -342,7 +342,7 @@ ERRORS: dict[Code, ErrorMapping] = {
         -32603, 500, "F0000", 78, "Correct the setting that the message names."
     ),
     Code.STATE_FAILED: ErrorMapping(
-        -32603, 503, "58000", 74, "Check that the state directory exists and can be written."
+        -32000, 503, "58000", 74, "Check that the state directory exists and can be written."
     ),
     Code.AUDIT_UNAVAILABLE: ErrorMapping(
         -32603, 500, "58000", 74, "Nothing was changed. Make the audit log writable and retry."

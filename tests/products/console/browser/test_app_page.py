@@ -150,6 +150,7 @@ def test_a_question_leads_to_the_inbox_and_cannot_be_answered_here(
     if not opens:
         expect(view.get_by_role("status")).to_contain_text("did not open it")
     expect(view.locator("code")).to_contain_text(f"{place.address}/console#/inbox")
+    page.wait_for_function("window.seen.links.length")  # the page asks its host by a message
     assert page.evaluate("window.seen.links") == [f"{place.address}/console#/inbox"]
     assert page.evaluate("window.seen.calls") == []
     assert violations(page) == []
