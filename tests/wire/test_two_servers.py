@@ -205,7 +205,8 @@ async def test_a_gate_on_the_same_state_learns_that_a_session_was_ended(
     tmp_path: Path, database: Path
 ) -> None:
     async with two(tmp_path, database) as (first, second, token):
-        await asyncio.to_thread(second.app.state.versions.follow)
+        for each in (first, second):  # as servers do
+            await asyncio.to_thread(each.app.state.versions.follow)
         reading = asyncio.ensure_future(second.app.mailbox.run())
         headers = await begin(first, token, "2025-06-18")
         assert (await second.post("tools/list", {}, headers)).status == 200
