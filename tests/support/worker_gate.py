@@ -56,7 +56,9 @@ class WorkerGate:
         port = connection.sock.getsockname()[1]
         wanted = [f"0100007F:{self.port:04X}", f"0100007F:{port:04X}"]
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-        (inode,) = [fields[9] for fields in lines if fields[1:3] == wanted]
+        # A closed connection of the same two ports may still be listed; it has no inode.
+        open_ones = [fields[9] for fields in lines if fields[1:3] == wanted and fields[9] != "0"]
+        (inode,) = open_ones
         for number, pid in self.workers().items():
             for file in Path(f"/proc/{pid}/fd").iterdir():
                 with suppress(OSError):
@@ -70,11 +72,11 @@ class WorkerGate:
         try:
             for _ in range(50):
                 connection = self.connect()
+                others.append(connection)  # it stays open, so that the next one goes elsewhere
                 connection.request("GET", "/health")
                 connection.getresponse().read()
                 if self.worker_of(connection) == number:
-                    return connection
-                others.append(connection)  # it stays open, so that the next one goes elsewhere
+                    return others.pop()
         finally:
             for each in others:
                 each.close()

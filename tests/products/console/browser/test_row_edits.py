@@ -349,6 +349,7 @@ def test_changes_are_asked_for_and_conflicts_are_resolved(
     conflicts.get_by_role("button", name="Drop mine").press("Enter")
     expect(page.locator(".conflicts")).to_contain_text("All are decided")
     expect(bar(page)).to_contain_text("1 changed")
+    wait_until(lambda: len(staged(site)) == 1, "the server to drop the row that is gone")
     (left,) = staged(site)
     assert left["id"] not in (one["id"], two["id"])
     assert (left["key"], left["cells"]) == (["1"], {"status": {"text": "mine"}})
