@@ -3,9 +3,10 @@ error, nothing runs twice, and the next call works."""
 
 import asyncio
 
+import psycopg
 import pytest
 
-from support.eventually import until
+from support.eventually import HANG_S, until
 from support.tcp_proxy import between
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import Limits
@@ -255,35 +256,38 @@ async def test_a_connection_that_cannot_be_made_ready_again_is_given_up(
 SLOW_COMMIT = """
 CREATE TABLE kept (id int);
 CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
+  $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
 CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON kept
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION dawdle();
 """
 
 
-@pytest.mark.parametrize("fault", ["cut", "stall"])
+@pytest.mark.parametrize(("fault", "timeout_s"), [("cut", HANG_S), ("stall", 5.0)])
 async def test_a_change_whose_line_breaks_during_the_commit_has_an_unknown_outcome(
-    by_tcp, server, database, fault, monkeypatch
+    by_tcp, server, database, fault, timeout_s, monkeypatch
 ):
     monkeypatch.setattr("tidegate.engines.postgres.connection.PostgresSession.grace_s", 0.2)
     server.ask(SLOW_COMMIT, database)
     async with between("127.0.0.1", server.port) as proxy:
         case = by_tcp(proxy.port)
+        held = psycopg.connect(server.conninfo(database), autocommit=True)
         async with case.opened() as engine:
-            write = asyncio.create_task(
-                failure(
-                    case.ask(
-                        engine,
-                        "INSERT INTO kept VALUES (1)",
-                        effect=Effect.WRITE,
-                        limits=Limits(timeout_s=0.5),
+            with held:
+                held.execute("SELECT pg_advisory_lock(1)")  # the commit waits for it
+                write = asyncio.create_task(
+                    failure(
+                        case.ask(
+                            engine,
+                            "INSERT INTO kept VALUES (1)",
+                            effect=Effect.WRITE,
+                            limits=Limits(timeout_s=timeout_s),
+                        )
                     )
                 )
-            )
-            active = "SELECT count(*) FROM pg_stat_activity WHERE query = 'COMMIT' AND state = "
-            while server.ask(f"{active}'active' AND datname = '{database}'")[0][0] != 1:
-                await asyncio.sleep(0)
-            getattr(proxy, fault)()
-            error = await write
+                waiting = "SELECT 1 FROM pg_stat_activity WHERE query = 'COMMIT' AND datname ="
+                waiting += f" '{database}' AND wait_event = 'advisory'"
+                await until(lambda: held.execute(waiting).fetchall(), "the commit to wait")
+                getattr(proxy, fault)()
+                error = await write
             assert error.code is Code.SQL_OUTCOME
             assert "before you send it again" in error.hint
