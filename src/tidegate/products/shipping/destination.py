@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from tidegate.products.shipping.events import Shipped
+import msgspec
+
 from tidegate.system.descriptors import read_at, sync_content, write_at
 from tidegate.system.file_locks import wait_for_lock
 from tidegate.system.private_files import open_file
@@ -16,6 +17,19 @@ from tidegate.system.private_files import open_file
 LOCK_S = 10.0
 Rejected = Callable[[int, str], None]
 """Takes note that a receiver has taken a batch and thrown away so many of its events, and why."""
+
+
+class Shipped(msgspec.Struct, frozen=True, gc=False):
+    """An event as destinations send it: its id, when it happened in Unix nanoseconds, its name,
+    how severe it is (OCSF), itself as one line of JSON, and the trace that it belongs to, 16
+    bytes, if it belongs to one."""
+
+    uid: str
+    time_ns: int
+    name: str
+    severity: int
+    body: bytes
+    trace_id: bytes = b""
 
 
 class DeliveryFailed(OSError):
@@ -57,7 +71,7 @@ class FileDestination:
         self._written = 0
 
     def send(self, events: Sequence[Shipped]) -> None:
-        text = b"".join(part for event in events for part in (event.body, b"\n"))
+        text = b"\n".join([*[each.body for each in events], b""])
         descriptor = open_file(self._path, "read and write")
         try:
             if not wait_for_lock(descriptor, LOCK_S, 0.01):  # as of another gate

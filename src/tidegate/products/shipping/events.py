@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import NamedTuple
 
 import msgspec
 
+from tidegate.audit import chain
 from tidegate.products.shipping.calls import call_event
+from tidegate.products.shipping.destination import Shipped
 from tidegate.products.shipping.ocsf import (
     HIGH,
     OTHER,
@@ -20,49 +21,46 @@ from tidegate.products.shipping.ocsf import (
     lifecycle,
 )
 from tidegate.products.shipping.server_events import control_event, server_event
-
-
-class Shipped(NamedTuple):
-    """An event as destinations send it: its id, when it happened in Unix nanoseconds, its name,
-    how severe it is (OCSF), itself as one line of JSON, and the trace that it belongs to, 16
-    bytes, if it belongs to one."""
-
-    uid: str
-    time_ns: int
-    name: str
-    severity: int
-    body: bytes
-    trace_id: bytes = b""
-
+from tidegate.products.shipping.statements import statement_event
 
 _TRACE_BYTES = 16
 _CALLS = frozenset({"intent", "outcome", "refusal"})
 
 
-def make_events(gate: str, segment: str, lines: Iterable[tuple[int, bytes]]) -> Iterator[Shipped]:
-    """The event of each line, which is given with its number. Every line has one."""
-    prefix = f"{gate}/{segment.partition('.')[0]}/"
-    for number, text in lines:
-        uid, trace_id = f"{prefix}{number}", b""
+def make_events(
+    gate: str, segment: str, lines: Iterable[bytes], after: int = 0
+) -> Iterator[Shipped]:
+    """The event of each line; `after` is the number of the line before. Every line has one."""
+    prefix, number = f"{gate}/{segment.partition('.')[0]}/", after
+    for text in lines:
+        number += 1
         try:
-            line = decode(text)
-            if line.phase in _CALLS:
-                event = call_event(line, uid)
-                trace_id = _trace_of(line)
-            elif line.phase == "event":
-                event = server_event(line, uid)
-            else:
-                event = control_event(line, uid, text)
-        except (msgspec.MsgspecError, ValueError, OverflowError):
-            event = _unreadable(text, uid, number)
-        yield Shipped(
-            uid,
-            event.time * 1_000_000,
-            event.metadata.event_code,
-            event.severity_id,
-            encode(event),
-            trace_id,
-        )
+            made = statement_event(text, number, f"{prefix}{number}")
+        except (ValueError, OverflowError):
+            made = None
+        if made is None:
+            number = chain.sequence(text) or number
+            made = _make_event(text, number, f"{prefix}{number}")
+        yield made
+
+
+def _make_event(text: bytes, number: int, uid: str) -> Shipped:
+    trace_id = b""
+    try:
+        line = decode(text)
+        if line.phase in _CALLS:
+            event = call_event(line, uid)
+            trace_id = _trace_of(line)
+        elif line.phase == "event":
+            event = server_event(line, uid)
+        else:
+            event = control_event(line, uid, text)
+    except (msgspec.MsgspecError, ValueError, OverflowError):
+        event = _unreadable(text, uid, number)
+    return Shipped(
+        uid, event.time * 1_000_000, event.metadata.event_code, event.severity_id, encode(event),
+        trace_id,
+    )  # fmt: skip
 
 
 def _trace_of(line: Line) -> bytes:

@@ -13,8 +13,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
 from tidegate.http_client.rules import ClientRules, HttpRequest
 from tidegate.paths import expand
-from tidegate.products.shipping.destination import DeliveryFailed, Rejected, TooLarge
-from tidegate.products.shipping.events import Shipped
+from tidegate.products.shipping.destination import DeliveryFailed, Rejected, Shipped, TooLarge
 from tidegate.products.shipping.protobuf import (
     attribute,
     export_request,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,11 +28,12 @@ START = Position(0, 0)
 
 
 class Batch(NamedTuple):
-    """Lines that follow each other in a segment, each with its number, and the position of the
-    destination that has them."""
+    """Lines that follow each other in a segment after the one with the number `after`, and the
+    position of the destination that has them."""
 
     segment: str
-    lines: list[tuple[int, bytes]]
+    lines: list[bytes]
+    after: int
     position: Position
     size: int
 
@@ -128,15 +129,19 @@ def _read(path: Path, position: Position, most_bytes: int) -> Batch | None:
         sync_content(descriptor)
     finally:
         os.close(descriptor)
-    lines: list[tuple[int, bytes]] = []
-    number = position.number
-    for line in text[:end].split(b"\n"):
-        found = chain.sequence(line)
-        number = number + 1 if found is None else found
-        lines.append((number, line))
-    complete = _CONTINUED in lines[-1][1][:128]
-    size = end + 1
-    return Batch(path.name, lines, Position(position.offset + size, number, complete), size)
+    after, size = position.number, end + 1
+    lines = text[:end].split(b"\n")
+    complete = _CONTINUED in lines[-1][:128]
+    found = Position(position.offset + size, _last_number(lines, after), complete)
+    return Batch(path.name, lines, after, found, size)
+
+
+def _last_number(lines: Sequence[bytes], after: int) -> int:
+    """The number of the last line, counted on from the last one that says its own."""
+    for place, line in enumerate(reversed(lines)):
+        if (found := chain.sequence(line)) is not None:
+            return found + place
+    return after + len(lines)
 
 
 def _is_at(path: Path, position: Position) -> bool:

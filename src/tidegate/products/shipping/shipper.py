@@ -11,11 +11,12 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from threading import Event, Thread
 
 from tidegate.errors import TidegateError
-from tidegate.products.shipping.destination import Destination, TooLarge
-from tidegate.products.shipping.events import Shipped, make_events
+from tidegate.products.shipping.destination import Destination, Shipped, TooLarge
+from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import MOST_BYTES, Batch, SegmentReader
 from tidegate.store.shipping import Position, ShippingStore
 
@@ -131,12 +132,12 @@ class Shipper:
         self._unproved.append((batch.segment, batch.position))
 
     def _make(self, batch: Batch) -> Sequence[Shipped]:
+        made = make_events(self._gate, batch.segment, batch.lines, batch.after)
         events: list[Shipped] = []
         for begin in range(0, len(batch.lines), SLICE):
             if begin:
                 time.sleep(_YIELD_S)
-            lines = batch.lines[begin : begin + SLICE]
-            events += make_events(self._gate, batch.segment, lines)
+            events += islice(made, SLICE)
         return events
 
     def _take_acknowledgements(self) -> None:

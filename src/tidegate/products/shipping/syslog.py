@@ -21,8 +21,7 @@ from functools import lru_cache
 from tidegate import __version__
 from tidegate.config.errors import invalid
 from tidegate.paths import expand
-from tidegate.products.shipping.destination import DeliveryFailed
-from tidegate.products.shipping.events import Shipped
+from tidegate.products.shipping.destination import DeliveryFailed, Shipped
 from tidegate.products.shipping.settings import DestinationSettings
 
 PROVE_S = 5.0

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.products.shipping.destination import FileDestination
-from tidegate.products.shipping.events import Shipped
+from tidegate.products.shipping.destination import FileDestination, Shipped
 
 
 def batch(*names: str) -> list[Shipped]:

@@ -29,7 +29,7 @@ DETAILS = {
 def event_of(body: bytes, number: int = 1) -> dict[str, Any]:
     """The one event of a line."""
     line, _ = chain.seal(body, chain.START)
-    (made,) = make_events("gate", "000007.jsonl", [(number, line)])
+    (made,) = make_events("gate", "000007.jsonl", [line], number - 1)
     event = validated(made.body)
     assert event["metadata"]["uid"] == made.uid == f"gate/000007/{number}"
     return event
@@ -87,7 +87,7 @@ def test_a_call_on_a_source_is_activity_of_a_datastore_with_all_that_is_on_recor
 def test_the_trace_of_a_call_goes_with_its_event(trace: str, sent: bytes) -> None:
     event = Event(call_id="c1", phase="outcome", actor="tok_1", request="query", trace_id=trace)
     line, _ = chain.seal(encode(event, 1, NOW), chain.START)
-    (made,) = make_events("gate", "000007.jsonl", [(1, line)])
+    (made,) = make_events("gate", "000007.jsonl", [line])
     assert made.trace_id == sent
     assert json.loads(made.body)["class_uid"] == 6003
 
@@ -173,11 +173,11 @@ def test_lines_about_the_record_itself_are_sent_whole(body: dict[str, Any]) -> N
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"no line", b'{"seq":1}', b'{"seq":1,"time":"x","phase":"open"}', b"\xff\xfe",
-     b'{"seq":1,"time":"2026-11-30T06:30:54Z","phase":"outcome","rows":"many"}'],
+    [b"", b"no line", b'{"seq":8}', b'{"seq":8,"time":"x","phase":"open"}', b"\xff\xfe",
+     b'{"seq":8,"time":"2026-11-30T06:30:54Z","phase":"outcome","rows":"many"}'],
 )  # fmt: skip
 def test_a_line_that_was_changed_is_an_event_as_well(line: bytes) -> None:
-    (made,) = make_events("gate", "000001.jsonl", [(8, line)])
+    (made,) = make_events("gate", "000001.jsonl", [line], 7)
     event = validated(made.body)
     assert (made.uid, event["severity_id"]) == ("gate/000001/8", 4)
     assert event["metadata"]["event_code"] == "record.unreadable"

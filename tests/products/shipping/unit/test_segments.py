@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from products.shipping.support.record import ids_of, open_record, write
+from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import SegmentReader
 from tidegate.store.shipping import Position
 
@@ -17,7 +18,9 @@ def read_all(directory: Path, positions: dict[str, Position], most_bytes: int = 
     while batches := list(SegmentReader(directory).read(positions, most_bytes)):
         for batch in batches:
             positions[batch.segment] = batch.position
-            found += [f"g/{batch.segment[:-6]}/{number}" for number, _ in batch.lines]
+            found += [
+                each.uid for each in make_events("g", batch.segment, batch.lines, batch.after)
+            ]
     return found
 
 

@@ -132,12 +132,12 @@ def test_a_receiver_that_ends_an_idle_connection_is_no_fault(tmp_path: Path) -> 
             settle_s=0.0,
         )
         (batch,) = SegmentReader(record).read({})
-        destination.send(list(make_events(GATE, batch.segment, batch.lines)))
+        destination.send(list(make_events(GATE, batch.segment, batch.lines, batch.after)))
         wait_until(lambda: destination.acknowledged() == 1, "it is acknowledged")
         receiver.close_all()
         for _ in range(20):
             assert destination.acknowledged() == 1
-        destination.send(list(make_events(GATE, batch.segment, batch.lines)))
+        destination.send(list(make_events(GATE, batch.segment, batch.lines, batch.after)))
         wait_until(lambda: destination.acknowledged() == 2, "it is connected again")
         destination.reset()
 
