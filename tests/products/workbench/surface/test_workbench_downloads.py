@@ -234,8 +234,8 @@ def test_a_full_disk_leaves_no_half_file(shop: EngineShop, downloads: Path) -> N
     query = f"{numbers} SELECT i, printf('%.*c', 1000, 'x') FROM n"
     with small_disk(2_000_000):
         error = call(shop, downloads, "out.csv", tables=None, query=query)["error"]
-    assert error["code"] == -32603
-    assert error["message"] == "Internal error: The export cannot be written: File too large"
+    assert error["code"] == -32000
+    assert error["message"] == "Server error: The export cannot be written: File too large"
     assert everything_under(downloads) == set()
 
 
