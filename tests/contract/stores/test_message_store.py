@@ -83,7 +83,7 @@ async def test_a_mailbox_gets_what_others_send_from_now_on(state, other):
     await asyncio.to_thread(send, other, b"before", sender="other")
     await asyncio.to_thread(state.versions.follow)
     got: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
-    mailbox = Mailbox(state.messages, state.versions, "me")
+    mailbox = Mailbox(state.messages, state.versions, "me", lambda: 100.0)  # the time of `send`
     mailbox.handle("hello", lambda sender, body: got.put_nowait((sender, body)))
     reading = asyncio.create_task(mailbox.run(most=2))
     await asyncio.sleep(0)
