@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant, Scope
 from tidegate.model.changes import Reversibility
 from tidegate.model.statements import DryRun
@@ -235,6 +236,23 @@ MAX_TABS_BYTES = 16_777_216
 """How much text (UTF-8) the tabs of an owner hold in all: a page reads all of it when it opens."""
 MAX_CLOSED_TABS = 20
 """How many closed tabs of an owner can be opened again."""
+MOST_TAB_EVENTS = 500
+"""How many of the newest events of tabs are kept."""
+SHOWN_ONCE = ("table", "erDiagram", "serverDashboard")
+"""Kinds of tabs of which there is one for the same source, table and place."""
+
+
+def check_room_for_tabs(size: int) -> None:
+    """Raises: TidegateError LIMIT_BYTES if an owner's tabs, which would hold `size` bytes of text,
+    hold more than they may."""
+    if size > MAX_TABS_BYTES:
+        raise TidegateError(
+            Code.LIMIT_BYTES,
+            f"The open tabs would hold {size:,} bytes of text together; at most"
+            f" {MAX_TABS_BYTES:,} are kept. What was sent is not kept.",
+            hint="Close a tab with a long text first.",
+        )
+
 
 TabKind = Literal["query", "table", "createTable", "erDiagram", "serverDashboard", "terminal"]
 

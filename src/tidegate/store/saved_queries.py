@@ -11,6 +11,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tidegate.errors import Code, TidegateError
+
 MOST_QUERIES = 1_000
 """Saved queries of one owner."""
 MOST_VERSIONS = 100
@@ -71,6 +73,28 @@ class SavedQuery(msgspec.Struct, frozen=True):
     text_by: str = ""
     changed_by: str = ""
     changed_at: float = 0.0
+
+
+def taken_name() -> TidegateError:
+    """The error of a query whose owner has another one of that name in the folder."""
+    return TidegateError(
+        Code.ARGUMENT_INVALID,
+        "There is already a query of that name in the folder.",
+        hint="Use another name or folder.",
+    )
+
+
+def check_room_for_queries(owner: str, count: int, size: int) -> None:
+    """Raises: TidegateError LIMIT_BYTES if the owner's queries, `count` of `size` bytes with all
+    versions, are more than they may be."""
+    if count <= MOST_QUERIES and size <= MOST_QUERY_BYTES:
+        return
+    raise TidegateError(
+        Code.LIMIT_BYTES,
+        f"{owner or 'The gate'} would hold {count:,} saved queries of {size:,} bytes with all"
+        f" versions; at most {MOST_QUERIES:,} of {MOST_QUERY_BYTES:,} are kept.",
+        hint="Remove a query that is not needed any more.",
+    )
 
 
 class SavedQueryStore(Protocol):

@@ -6,18 +6,17 @@ from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows, quoted
 from tidegate.store.saved_queries import (
-    MOST_QUERIES,
-    MOST_QUERY_BYTES,
     MOST_VERSIONS,
     QueryContent,
     QueryParameter,
     QueryVersion,
     SavedQuery,
+    check_room_for_queries,
+    taken_name,
 )
 
 _QUERIES = Rows(SavedQuery)
@@ -177,11 +176,7 @@ def _check_name(connection: StateConnection, query: SavedQuery) -> None:
         (query.source_id, query.owner, query.folder, query.name, query.id),
     )
     if taken is not None and query.owner:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            "There is already a query of that name in the folder.",
-            hint="Use another name or folder.",
-        )
+        raise taken_name()
 
 
 def _add_version(connection: StateConnection, query: SavedQuery, content: QueryContent) -> None:
@@ -210,11 +205,4 @@ def _check_room(connection: StateConnection, owner: str) -> None:
         (owner,),
     )
     count, size = row or (0, 0)
-    if count <= MOST_QUERIES and size <= MOST_QUERY_BYTES:
-        return
-    raise TidegateError(
-        Code.LIMIT_BYTES,
-        f"{owner or 'The gate'} would hold {count:,} saved queries of {size:,} bytes with all"
-        f" versions; at most {MOST_QUERIES:,} of {MOST_QUERY_BYTES:,} are kept.",
-        hint="Remove a query that is not needed any more.",
-    )
+    check_room_for_queries(owner, count, size)

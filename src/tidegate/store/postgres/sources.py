@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
-import msgspec
 from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
-from tidegate.store.postgres.connection import Row, StateConnection
+from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
+from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.versions import Versions
 
-_NAMES = (
-    "id", "name", "url", "engine", "dialect", "access", "agents", "approval_for", "tags", "rules"
-)  # fmt: skip
-_COLUMNS = ", ".join(_NAMES)
-_MARKS = ", ".join(["%s"] * len(_NAMES))
+_MARKS = ", ".join(["%s"] * len(NAMES))
 
-# Settings without a column of their own: `rules` holds those that the operator set.
-_RULES = tuple(name for name in DeclaredSettings.__struct_fields__ if name not in _NAMES)
-_DEFAULTS = msgspec.structs.asdict(DeclaredSettings())
 _FOLLOWING = (
     ("history", "source", False),
     ("windows", "source_id", True),
@@ -59,7 +50,7 @@ class PostgresSourceStore:
         with self._database.changing("rights") as connection:
             try:
                 connection.ask(
-                    f"INSERT INTO tidegate.sources ({_COLUMNS}) VALUES ({_MARKS})", _values(source)
+                    f"INSERT INTO tidegate.sources ({COLUMNS}) VALUES ({_MARKS})", values_of(source)
                 )
             except errors.UniqueViolation:
                 raise TidegateError(
@@ -123,23 +114,23 @@ class PostgresSourceStore:
 
     def _read(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
         with self._database.reading() as connection:
-            rows = connection.ask(f"SELECT {_COLUMNS} FROM tidegate.sources ORDER BY name")
-            found = tuple(map(_source, rows))
+            rows = connection.ask(f"SELECT {COLUMNS} FROM tidegate.sources ORDER BY name")
+            found = tuple(map(source_of, rows))
         return found, {source.name: source for source in found}
 
 
 def _is_unchanged(connection: StateConnection, was: Source, *, name: str, id: str) -> bool:
     row = connection.row(
-        f"SELECT {_COLUMNS} FROM tidegate.sources WHERE name = %s AND id = %s FOR UPDATE",
+        f"SELECT {COLUMNS} FROM tidegate.sources WHERE name = %s AND id = %s FOR UPDATE",
         (name, id),
     )
-    return row is not None and _source(row) == was
+    return row is not None and source_of(row) == was
 
 
 def _write(connection: StateConnection, source: Source, name: str) -> None:
     connection.ask(
-        f"UPDATE tidegate.sources SET ({_COLUMNS}) = ({_MARKS}) WHERE name = %s",
-        (*_values(source), name),
+        f"UPDATE tidegate.sources SET ({COLUMNS}) = ({_MARKS}) WHERE name = %s",
+        (*values_of(source), name),
     )
 
 
@@ -150,64 +141,12 @@ def _rename_in_tokens(connection: StateConnection, old: str, new: str) -> list[s
         "SELECT id, name, sources, tables FROM tidegate.tokens"
         " WHERE revoked_at IS NULL ORDER BY serial"
     )
-    for id, holder, *lists in rows.fetchall():
-        sources, tables = map(_names, lists)
-        named = {*(sources or ()), *(_source_of(table) for table in tables or ())}
-        if new in named:
-            raise TidegateError(
-                Code.ARGUMENT_INVALID,
-                f"The token `{holder}` names `{new}` and would see this source.",
-                hint="Use another name, or revoke the token first.",
-            )
-        if old in named:
+    for id, holder, sources, tables in rows.fetchall():
+        renamed = rename_in_lists(holder, (sources, tables), old, new)
+        if renamed is not None:
             connection.ask(
                 "UPDATE tidegate.tokens SET sources = %s, tables = %s WHERE id = %s",
-                (_renamed(sources, old, new), _renamed(tables, f"{old}:", f"{new}:"), id),
+                (*renamed, id),
             )
             holders.append(holder)
     return holders
-
-
-def _source(row: Row) -> Source:
-    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    fields["tags"] = msgspec.json.decode(fields["tags"], type=tuple[str, ...])
-    rules = fields.pop("rules")
-    if rules == "{}":  # the types of all settings are not evaluated for it, which takes 1.7 ms
-        return Source(**fields)
-    return msgspec.convert(fields | msgspec.json.decode(rules), Source)
-
-
-def _values(source: Source) -> tuple[str, ...]:
-    """The values of `_COLUMNS`."""
-    rules = {
-        name: getattr(source, name) for name in _RULES if getattr(source, name) != _DEFAULTS[name]
-    }
-    return (
-        source.id, source.name, source.url, source.engine, source.dialect,
-        source.access, source.agents, source.approval_for,
-        msgspec.json.encode(source.tags).decode(), msgspec.json.encode(rules).decode(),
-    )  # fmt: skip
-
-
-def _names(text: str | None) -> list[str] | None:
-    """The list of a token."""
-    return None if text is None else msgspec.json.decode(text, type=list[str])
-
-
-def _source_of(table: str) -> str:
-    """The source in an entry of a table list; empty if it names none."""
-    source, colon, _ = table.partition(":")
-    return source if colon else ""
-
-
-def _renamed(names: list[str] | None, old: str, new: str) -> str | None:
-    """The list of a token as it is kept: `old`, which may be the start up to `:`, replaced."""
-    if names is None:
-        return None
-    changed = [
-        new + name[len(old) :]
-        if name == old or (old.endswith(":") and name.startswith(old))
-        else name
-        for name in names
-    ]
-    return msgspec.json.encode(sorted(changed)).decode()

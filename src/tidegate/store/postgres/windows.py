@@ -13,15 +13,16 @@ from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import (
     MAX_CLOSED_TABS,
     MAX_TABS,
-    MAX_TABS_BYTES,
+    MOST_TAB_EVENTS,
+    SHOWN_ONCE,
     NewTab,
     TabAction,
     TabEntry,
     TabEvent,
     WindowEntry,
+    check_room_for_tabs,
 )
 
-MOST_EVENTS = 500
 _TABS = Rows(TabEntry)
 _JOINED = "tidegate.tabs JOIN tidegate.windows ON windows.id = window_id"
 _TAB = (
@@ -40,8 +41,6 @@ _SAME = (
     ' AND "table" IS NOT DISTINCT FROM %s AND database IS NOT DISTINCT FROM %s'
     " AND schema IS NOT DISTINCT FROM %s"
 )
-_SHOWN_ONCE = ("table", "erDiagram", "serverDashboard")
-"""Kinds of tabs of which there is one for the same source, table and place."""
 _LISTED = "source_id = ANY(%s::text[])"
 
 
@@ -72,7 +71,7 @@ class PostgresWindowStore:
     ) -> TabEntry:
         with self._database.changing("windows") as connection:
             found = None
-            if tab.kind in _SHOWN_ONCE:
+            if tab.kind in SHOWN_ONCE:
                 same = (owner, source_id, tab.kind, tab.table, tab.database, tab.schema)
                 found = connection.row(_TAB + _SAME, same)
             if found is None:
@@ -160,7 +159,7 @@ class PostgresWindowStore:
             same = (owner, closed.source_id, closed.kind)
             same += (closed.table, closed.database, closed.schema)
             there = connection.row(_TAB + _SAME, same)
-            if closed.kind in _SHOWN_ONCE and there is not None:
+            if closed.kind in SHOWN_ONCE and there is not None:
                 tab_id = str(there[0])
             else:
                 window = _window(connection, owner, closed.source_id, now)
@@ -253,13 +252,7 @@ def _check_room(connection: StateConnection, owner: str) -> None:
     size = connection.number(
         f"SELECT sum(octet_length(text)) FROM {_JOINED} WHERE owner = %s", (owner,)
     )
-    if size > MAX_TABS_BYTES:
-        raise TidegateError(
-            Code.LIMIT_BYTES,
-            f"The open tabs would hold {size:,} bytes of text together; at most"
-            f" {MAX_TABS_BYTES:,} are kept. What was sent is not kept.",
-            hint="Close a tab with a long text first.",
-        )
+    check_room_for_tabs(size)
 
 
 def _close_oldest(connection: StateConnection, owner: str) -> None:
@@ -345,7 +338,7 @@ def _note(connection: StateConnection, owner: str, tab_id: str, action: TabActio
         " RETURNING n",
         (owner, tab_id, action, by),
     )
-    connection.ask("DELETE FROM tidegate.tab_events WHERE n <= %s", (n - MOST_EVENTS,))
+    connection.ask("DELETE FROM tidegate.tab_events WHERE n <= %s", (n - MOST_TAB_EVENTS,))
 
 
 def _kept(connection: StateConnection, tab_id: str, action: TabAction) -> TabEntry | None:

@@ -11,15 +11,14 @@ from typing import Any
 import apsw
 import msgspec
 
-from tidegate.errors import Code, TidegateError
 from tidegate.store.saved_queries import (
-    MOST_QUERIES,
-    MOST_QUERY_BYTES,
     MOST_VERSIONS,
     QueryContent,
     QueryParameter,
     QueryVersion,
     SavedQuery,
+    check_room_for_queries,
+    taken_name,
 )
 from tidegate.store.sqlite.connection import StateConnection
 
@@ -179,11 +178,7 @@ def _check_name(connection: apsw.Connection, query: SavedQuery) -> None:
         (query.source_id, query.owner, query.folder, query.name, query.id),
     ).fetchone()
     if taken is not None and query.owner:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            "There is already a query of that name in the folder.",
-            hint="Use another name or folder.",
-        )
+        raise taken_name()
 
 
 def _add_version(connection: apsw.Connection, query: SavedQuery, content: QueryContent) -> None:
@@ -210,14 +205,7 @@ def _check_room(connection: apsw.Connection, owner: str) -> None:
         " WHERE owner = ?",
         (owner,),
     ).fetchone() or (0, 0)
-    if count <= MOST_QUERIES and size <= MOST_QUERY_BYTES:
-        return
-    raise TidegateError(
-        Code.LIMIT_BYTES,
-        f"{owner or 'The gate'} would hold {count:,} saved queries of {size:,} bytes with all"
-        f" versions; at most {MOST_QUERIES:,} of {MOST_QUERY_BYTES:,} are kept.",
-        hint="Remove a query that is not needed any more.",
-    )
+    check_room_for_queries(owner, count, size)
 
 
 def _array(values: Iterable[str]) -> str:

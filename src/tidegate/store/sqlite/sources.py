@@ -6,25 +6,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import apsw
-import msgspec
 
 from tidegate.errors import Code, TidegateError
-from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
+from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.sqlite.rights import RightsConnection
 
-_NAMES = (
-    "id", "name", "url", "engine", "dialect", "access", "agents", "approval_for", "tags", "rules"
-)  # fmt: skip
-_COLUMNS = ", ".join(_NAMES)
-_MARKS = ", ".join("?" * len(_NAMES))
-
-# Settings without a column of their own: `rules` holds those that the operator set.
-_RULES = tuple(name for name in DeclaredSettings.__struct_fields__ if name not in _NAMES)
-_DEFAULTS = msgspec.structs.asdict(DeclaredSettings())
+_MARKS = ", ".join("?" * len(NAMES))
 
 
 class SqliteSourceStore:
@@ -61,18 +52,18 @@ class SqliteSourceStore:
         if found is None:
             with self._rights.reading() as connection:
                 row = connection.execute(
-                    f"SELECT {_COLUMNS} FROM sources WHERE name = ?", (name,)
+                    f"SELECT {COLUMNS} FROM sources WHERE name = ?", (name,)
                 ).fetchone()
             if row is None:
                 return None
-            found = known[name] = _source(row)
+            found = known[name] = source_of(row)
         return found
 
     def add(self, source: Source) -> None:
         with self._rights.changing(uses_reserve=False) as connection:
             try:
                 connection.execute(
-                    f"INSERT INTO sources ({_COLUMNS}) VALUES ({_MARKS})", _values(source)
+                    f"INSERT INTO sources ({COLUMNS}) VALUES ({_MARKS})", values_of(source)
                 )
             except apsw.ConstraintError:
                 raise TidegateError(
@@ -84,26 +75,26 @@ class SqliteSourceStore:
     def change(self, source: Source, was: Source) -> bool:
         with self._rights.changing() as connection:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM sources WHERE name = ? AND id = ?",
+                f"SELECT {COLUMNS} FROM sources WHERE name = ? AND id = ?",
                 (source.name, source.id),
             ).fetchone()
-            if row is None or _source(row) != was:
+            if row is None or source_of(row) != was:
                 return False
             # The columns that were compared are in the WHERE: on a server another transaction may
             # have changed the row since it was read.
             connection.execute(
-                f"UPDATE sources SET ({_COLUMNS}) = ({_MARKS}) WHERE ({_COLUMNS}) = ({_MARKS})",
-                (*_values(source), *row),
+                f"UPDATE sources SET ({COLUMNS}) = ({_MARKS}) WHERE ({COLUMNS}) = ({_MARKS})",
+                (*values_of(source), *row),
             )
             return connection.changes() > 0
 
     def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
         with self._rights.changing() as connection:
             row = connection.execute(
-                f"SELECT {_COLUMNS} FROM sources WHERE name = ? AND id = ?",
+                f"SELECT {COLUMNS} FROM sources WHERE name = ? AND id = ?",
                 (was.name, was.id),
             ).fetchone()
-            if row is None or _source(row) != was:
+            if row is None or source_of(row) != was:
                 return None
             holders: list[str] = []
             rows = connection.execute(
@@ -111,29 +102,17 @@ class SqliteSourceStore:
                 " WHERE revoked_at IS NULL ORDER BY serial"
             )
             tokens = cast("list[tuple[str, str, str | None, str | None]]", rows.fetchall())
-            for id, holder, *lists in tokens:
-                sources, tables = map(_names, lists)
-                named = {*(sources or ()), *(_source_of(table) for table in tables or ())}
-                if now.name in named:
-                    raise TidegateError(
-                        Code.ARGUMENT_INVALID,
-                        f"The token `{holder}` names `{now.name}` and would see this source.",
-                        hint="Use another name, or revoke the token first.",
-                    )
-                if was.name in named:
+            for id, holder, sources, tables in tokens:
+                renamed = rename_in_lists(holder, (sources, tables), was.name, now.name)
+                if renamed is not None:
                     connection.execute(
-                        "UPDATE tokens SET sources = ?, tables = ? WHERE id = ?",
-                        (
-                            _renamed(sources, was.name, now.name),
-                            _renamed(tables, f"{was.name}:", f"{now.name}:"),
-                            id,
-                        ),
+                        "UPDATE tokens SET sources = ?, tables = ? WHERE id = ?", (*renamed, id)
                     )
                     holders.append(holder)
             try:
                 connection.execute(
-                    f"UPDATE sources SET ({_COLUMNS}) = ({_MARKS}) WHERE ({_COLUMNS}) = ({_MARKS})",
-                    (*_values(now), *row),
+                    f"UPDATE sources SET ({COLUMNS}) = ({_MARKS}) WHERE ({COLUMNS}) = ({_MARKS})",
+                    (*values_of(now), *row),
                 )
             except apsw.ConstraintError:
                 raise TidegateError(
@@ -177,8 +156,8 @@ class SqliteSourceStore:
 
     def _read(self) -> tuple[Source, ...]:
         with self._rights.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM sources ORDER BY name")
-            return tuple(_source(row) for row in rows)
+            rows = connection.execute(f"SELECT {COLUMNS} FROM sources ORDER BY name")
+            return tuple(source_of(row) for row in rows)
 
     def _known(self) -> dict[str, Source]:
         """The sources that were read, by name; an empty dict after any change of a source."""
@@ -188,48 +167,3 @@ class SqliteSourceStore:
             self._all, self._by_name = None, {}
             self._known_at = generation
         return self._by_name
-
-
-def _source(row: tuple[Any, ...]) -> Source:
-    fields: dict[str, Any] = dict(zip(_NAMES, row, strict=True))
-    fields["tags"] = msgspec.json.decode(fields["tags"], type=tuple[str, ...])
-    rules = fields.pop("rules")
-    if rules == "{}":  # the types of all settings are not evaluated for it, which takes 1.7 ms
-        return Source(**fields)
-    return msgspec.convert(fields | msgspec.json.decode(rules), Source)
-
-
-def _values(source: Source) -> tuple[str, ...]:
-    """The values of `_COLUMNS`."""
-    rules = {
-        name: getattr(source, name) for name in _RULES if getattr(source, name) != _DEFAULTS[name]
-    }
-    return (
-        source.id, source.name, source.url, source.engine, source.dialect,
-        source.access, source.agents, source.approval_for,
-        msgspec.json.encode(source.tags).decode(), msgspec.json.encode(rules).decode(),
-    )  # fmt: skip
-
-
-def _names(text: str | None) -> list[str] | None:
-    """The list of a token."""
-    return None if text is None else msgspec.json.decode(text, type=list[str])
-
-
-def _source_of(table: str) -> str:
-    """The source in an entry of a table list; empty if it names none."""
-    source, colon, _ = table.partition(":")
-    return source if colon else ""
-
-
-def _renamed(names: list[str] | None, old: str, new: str) -> str | None:
-    """The list of a token as it is kept: `old`, which may be the start up to `:`, replaced."""
-    if names is None:
-        return None
-    changed = [
-        new + name[len(old) :]
-        if name == old or (old.endswith(":") and name.startswith(old))
-        else name
-        for name in names
-    ]
-    return msgspec.json.encode(sorted(changed)).decode()

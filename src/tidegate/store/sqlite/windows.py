@@ -12,20 +12,20 @@ from typing import Any
 import apsw
 import msgspec
 
-from tidegate.errors import Code, TidegateError
 from tidegate.store.records import (
     MAX_CLOSED_TABS,
     MAX_TABS,
-    MAX_TABS_BYTES,
+    MOST_TAB_EVENTS,
+    SHOWN_ONCE,
     NewTab,
     TabAction,
     TabEntry,
     TabEvent,
     WindowEntry,
+    check_room_for_tabs,
 )
 from tidegate.store.sqlite.connection import StateConnection
 
-MOST_EVENTS = 500
 _TAB = (
     "SELECT tabs.id, window_id, source_id, kind, title, is_active, tabs.focused_at,"
     ' "table", "database", "schema", window_pages.seen_at, windows.owner, text, position,'
@@ -41,8 +41,6 @@ _SAME = (
     ' WHERE windows.owner = ? AND source_id = ? AND kind = ? AND "table" IS ?'
     ' AND "database" IS ? AND "schema" IS ?'
 )
-_SHOWN_ONCE = ("table", "erDiagram", "serverDashboard")
-"""Kinds of tabs of which there is one for the same source, table and place."""
 _LISTED = "source_id IN (SELECT value FROM json_each(?))"
 
 
@@ -73,7 +71,7 @@ class SqliteWindowStore:
     ) -> TabEntry:
         with self._file.changing() as connection:
             found = None
-            if tab.kind in _SHOWN_ONCE:
+            if tab.kind in SHOWN_ONCE:
                 same = (owner, source_id, tab.kind, tab.table, tab.database, tab.schema)
                 found = connection.execute(_TAB + _SAME, same).fetchone()
             if found is None:
@@ -162,7 +160,7 @@ class SqliteWindowStore:
             same = (owner, closed.source_id, closed.kind)
             same += (closed.table, closed.database, closed.schema)
             there = connection.execute(_TAB + _SAME, same).fetchone()
-            if closed.kind in _SHOWN_ONCE and there is not None:
+            if closed.kind in SHOWN_ONCE and there is not None:
                 tab_id = str(there[0])
             else:
                 window = _window(connection, owner, closed.source_id, now)
@@ -259,13 +257,7 @@ def _check_room(connection: apsw.Connection, owner: str) -> None:
         " window_id WHERE owner = ?",
         (owner,),
     ).get
-    if size > MAX_TABS_BYTES:
-        raise TidegateError(
-            Code.LIMIT_BYTES,
-            f"The open tabs would hold {size:,} bytes of text together; at most"
-            f" {MAX_TABS_BYTES:,} are kept. What was sent is not kept.",
-            hint="Close a tab with a long text first.",
-        )
+    check_room_for_tabs(size)
 
 
 def _close_oldest(connection: apsw.Connection, owner: str) -> None:
@@ -343,7 +335,7 @@ def _note(connection: apsw.Connection, owner: str, tab_id: str, action: TabActio
         (owner, tab_id, action, by),
     )
     connection.execute(
-        "DELETE FROM tab_events WHERE n <= (SELECT max(n) FROM tab_events) - ?", (MOST_EVENTS,)
+        "DELETE FROM tab_events WHERE n <= (SELECT max(n) FROM tab_events) - ?", (MOST_TAB_EVENTS,)
     )
 
 
