@@ -7,7 +7,6 @@ edges run, and how they end, is the business of `tidegate.serve`.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -42,6 +41,7 @@ from tidegate.gateway.configured_sources import load_sources, problem_of, source
 from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, prepare_source
 from tidegate.gateway.other_processes import OtherProcesses
+from tidegate.gateway.shared_sessions import SharedSessions
 from tidegate.gateway.source_connections import (
     ConfiguredSources,
     NoSavedSources,
@@ -74,7 +74,6 @@ from tidegate.protocol.kernel import Kernel
 from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.session_ids import SessionIds
-from tidegate.protocol.session_links import SessionLinks
 from tidegate.protocol.tasks import CANCEL_TASK, Tasks, TaskTimes
 from tidegate.readiness import Failures, Readiness
 from tidegate.search.embeddings.embedder import Embedder
@@ -82,7 +81,7 @@ from tidegate.search.requests import EmbedTexts
 from tidegate.secrets.readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
-from tidegate.store.calls import change_state, read_state
+from tidegate.store.calls import change_state
 from tidegate.store.messages import Mailbox
 from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
@@ -101,10 +100,6 @@ from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
 
 _RIGHTS = "rights.given"
-_SESSIONS = "sessions"
-_ENDED_S = 3_600.0
-"""How long the state keeps that a session was ended: a process that starts later, or sees the
-session for the first time, refuses it for so long."""
 _FOREVER = 2.0**52
 """Unix seconds that never come."""
 
@@ -211,13 +206,6 @@ class App:
         )
         self.approvals.follow(self.state.versions)
         times = config.tasks
-        self._session_key = b""
-        self._sending: set[asyncio.Future[None]] = set()
-        self.session_links = SessionLinks()
-        self.session_links.tell = self._tell_of_session
-        self.siblings.listen(_SESSIONS, self.session_links.take)
-        self.session_links.keep_ended = self._keep_ended
-        self.session_links.was_kept = self._was_ended
         self.tasks = Tasks(
             *(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s)),
             *(change_state, clock),
@@ -270,7 +258,7 @@ class App:
         self.other_processes = OtherProcesses(
             self.mailbox, self.gateway.running, self.connections.source_of
         )
-        self.mailbox.handle(_SESSIONS, lambda sender, body: self.session_links.take(body))
+        self.shared_sessions = SharedSessions(self.state, self.siblings, self.mailbox)
         self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)
         self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel(body.decode()))
 
@@ -532,43 +520,10 @@ class App:
             return await change_state(shared.use_once, kind, nonce, expires_at, now)
 
         seal = RequestState(key, use_once, clock=self.state.now)
-        ids = SessionIds(self._known_session_key, name, self.session_links, clock=self.state.now)
+        sessions = self.shared_sessions
+        ids = SessionIds(sessions.key, name, sessions.links, clock=self.state.now)
         known = None if keeps_choices else ids
         return Kernel(server, settings, seal, self.tasks, self.tracing, known)
-
-    def read_session_key(self) -> None:
-        """Read the key of the ids of sessions, the same in all processes on the state. Raises:
-        TidegateError STATE_FAILED."""
-        self._session_key = self.state.shared.secret("sessions")
-
-    def _tell_of_session(self, kind: str, body: bytes) -> None:
-        """Tell the other workers at once, and other gates on the state by a message: not of
-        events, of which there are many."""
-        self.siblings.tell(_SESSIONS, body)
-        if kind == "event":
-            return
-        sending = asyncio.ensure_future(self._send_of_session(body))
-        self._sending.add(sending)
-        sending.add_done_callback(self._sending.discard)
-
-    async def _send_of_session(self, body: bytes) -> None:
-        with suppress(TidegateError):  # no other gate can see the state, either
-            await self.mailbox.send(_SESSIONS, body)
-
-    async def _keep_ended(self, digest: bytes) -> None:
-        until = self.state.now() + _ENDED_S
-        await change_state(self.state.shared.lock, f"{_SESSIONS} {digest.hex()}", until)
-
-    async def _was_ended(self, digest: bytes) -> bool:
-        locked_until = self.state.shared.locked_until
-        key = f"{_SESSIONS} {digest.hex()}"
-        return await read_state(locked_until, key, self.state.now()) is not None
-
-    def _known_session_key(self) -> bytes:
-        """The key; one of this process where no server has read it."""
-        if not self._session_key:
-            self._session_key = os.urandom(32)
-        return self._session_key
 
     def name_of(self, actor: str) -> str:
         """The name of an actor, by its id; empty if it is not known. Never raises: a record is

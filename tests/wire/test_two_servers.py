@@ -37,7 +37,7 @@ class Server:
 
     def __init__(self, config: Config) -> None:
         self.app = App.open(config, "server")
-        self.app.read_session_key()
+        self.app.shared_sessions.read_key()
         self.application = HttpApplication(http_endpoints(self.app), self.app.authenticate)
 
     async def call(self, token: str, tool: str, more: Mapping[str, Any] = {}, **given: Any) -> Any:

@@ -138,7 +138,7 @@ def _begin(app: App, edges: str) -> None:
     app.state.versions.follow()
     with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
         app.note_rights()
-        app.read_session_key()
+        app.shared_sessions.read_key()
     app.server_audit.record_start(app.config, edges)
 
 
