@@ -19,7 +19,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from support.eventually import wait_until
-from support.thread_server import thread_http_server
+from support.otlp_server import otlp_server, respond
 
 SERVER, CLIENT = 2, 3
 """Kinds of spans, as OTLP has them."""
@@ -154,29 +154,11 @@ def _value(value: AnyValue) -> Any:
     return getattr(value, kind or "")
 
 
-def respond(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", **more: str) -> None:
-    """Answer a request."""
-    handler.send_response(status)
-    for name, value in more.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.send_header("content-type", "application/x-protobuf")
-    handler.send_header("content-length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
 @contextmanager
 def collector() -> Generator[Collector]:
     """The collector within a block."""
     made = Collector()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            made.take(self)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing on stderr."""
-
-    with thread_http_server(Handler, None) as port:
+    with otlp_server(made.take) as port:
         made.port = port
         yield made

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from products.otel.support.collector import Collector, collector, respond
+from products.otel.support.collector import Collector, collector
 from products.otel.support.traced_gate import TracedGate, traced_gate
 from support.eventually import PATIENCE_S, wait_until
 from support.free_ports import claim_port
+from support.otlp_server import respond
 
 
 @pytest.fixture

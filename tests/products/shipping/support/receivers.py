@@ -26,7 +26,8 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 
 from support.eventually import PATIENCE_S, wait_until
-from support.thread_server import ThreadServer, running, thread_http_server
+from support.otlp_server import otlp_server, respond
+from support.thread_server import ThreadServer, running
 
 Certificates = tuple[Path, Path, Path]
 """The files of an authority, of a certificate and of its key."""
@@ -218,29 +219,11 @@ class OtlpReceiver:
             respond(handler, 200, answer.SerializeToString())
 
 
-def respond(handler: BaseHTTPRequestHandler, status: int, body: bytes = b"", **more: str) -> None:
-    """Answer a request."""
-    handler.send_response(status)
-    for name, value in more.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.send_header("content-type", "application/x-protobuf")
-    handler.send_header("content-length", str(len(body)))
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
 @contextmanager
 def otlp_receiver(tls: SSLContext | None = None) -> Generator[OtlpReceiver]:
     """The hand-made receiver within a block."""
     receiver = OtlpReceiver()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            receiver.take(self)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing on stderr."""
-
-    with thread_http_server(Handler, tls) as port:
+    with otlp_server(receiver.take, tls) as port:
         receiver.port = port
         yield receiver

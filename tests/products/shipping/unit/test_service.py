@@ -12,9 +12,10 @@ from typing import Any, Literal
 import apsw
 import pytest
 
-from products.shipping.support.receivers import OtlpReceiver, otlp_receiver, respond
+from products.shipping.support.receivers import OtlpReceiver, otlp_receiver
 from products.shipping.support.record import first_of_each, ids_of, uids
 from support.eventually import wait_until
+from support.otlp_server import respond
 from tidegate.app import App
 from tidegate.audit.shipped import find_gate_id
 from tidegate.config.model import AuditSettings, Config

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from products.shipping.support.ocsf_schema import validated
-from products.shipping.support.receivers import OtlpReceiver, otlp_receiver, respond
+from products.shipping.support.receivers import OtlpReceiver, otlp_receiver
 from products.shipping.support.record import first_of_each, ids_of, open_record, uids, write
 from support.eventually import wait_until
+from support.otlp_server import respond
 from tidegate.products.shipping.destination import Destination, FileDestination, Shipped
 from tidegate.products.shipping.otlp import OtlpDestination
 from tidegate.products.shipping.segments import SegmentReader
