@@ -10,12 +10,11 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
 
-from bench import data, peers
-from bench.client import volley
+from bench import peers
 from bench.servers import core
-from bench.workloads import CLIENTS, SHOP, Running, start
+from bench.turns import Turn, compare, make_shop, take_turn
+from bench.workloads import SHOP, Running, start
 
 ROUNDS, SECONDS = 12, 2.0
 GATES: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -40,40 +39,20 @@ def set_budgets(name: str, budgets: tuple[tuple[str, ...], ...]) -> None:
         subprocess.run(asked, check=True, timeout=60, capture_output=True)
 
 
-def turn(one: Running, fresh: bool, seconds: float) -> tuple[float, float]:
-    """CPU of one call in microseconds, and calls a second."""
-    shots = one.points(fresh=fresh)
-    volley(one.port, shots, clients=CLIENTS, seconds=0.2)
-    before = one.process.cpu()
-    fired = volley(one.port, shots, clients=CLIENTS, seconds=seconds)
-    return (one.process.cpu() - before) / fired.calls * 1e6, fired.calls / fired.wall
-
-
 def measure(rounds: int, seconds: float) -> None:
     """Print the CPU of a call of each gate, in turns, and the ratio to the one without budgets."""
-    if not SHOP.exists():
-        SHOP.parent.mkdir(parents=True, exist_ok=True)
-        data.make_shop(SHOP)
+    make_shop()
     with ExitStack() as stack:
         gates: dict[str, Running] = {}
         for name, budgets in GATES.items():
             made = core(state_name=f"budgets-{name}")
             set_budgets(name, budgets)
             gates[name] = start(stack, made, log_name=f"budgets-{name}")
-        for fresh in (False, True):
-            found: dict[str, list[tuple[float, float]]] = {name: [] for name in gates}
-            for number in range(rounds):
-                order = list(gates)[number % 3 :] + list(gates)[: number % 3]
-                for name in order:
-                    found[name].append(turn(gates[name], fresh, seconds))
-            print(f"{'fresh' if fresh else 'repeated'} point query, {rounds} rounds in turns")
-            for name, rows in found.items():
-                ratios = [own[0] / none[0] for own, none in zip(rows, found["none"], strict=True)]
-                print(
-                    f"  {name:5} {median(row[0] for row in rows):7.1f} us CPU a call"
-                    f"   {median(row[1] for row in rows):8,.0f} calls/s"
-                    f"   ratio {median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}"
-                )
+
+        def take(name: str, one: Running, fresh: bool) -> Turn:
+            return take_turn(one, fresh=fresh, seconds=seconds)
+
+        compare(gates, rounds, take)
 
 
 def main() -> int:

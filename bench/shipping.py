@@ -10,23 +10,20 @@ turns, one of them ships to a file; what is counted ends when all lines of the r
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from statistics import median
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
-from bench import data  # noqa: E402
 from bench.activity import calls  # noqa: E402
-from bench.client import volley  # noqa: E402
 from bench.process import Launch, Process, free_port, wait_for_port  # noqa: E402
-from bench.servers import Contestant, core  # noqa: E402
-from bench.workloads import CLIENTS, LOGS, SHOP, Running, start  # noqa: E402
+from bench.servers import core  # noqa: E402
+from bench.turns import Turn, compare, configured, make_shop, take_turn  # noqa: E402
+from bench.workloads import LOGS, Running, start  # noqa: E402
 from tidegate.audit.log import AuditLog  # noqa: E402
 from tidegate.products.shipping.segments import SegmentReader  # noqa: E402
 from tidegate.products.shipping.service import open_destination  # noqa: E402
@@ -37,7 +34,7 @@ from tidegate.store.sqlite.state import SqliteState  # noqa: E402
 LINES = 1_000_000
 ROUNDS = 8
 SECONDS = 3.0
-SETTLED_S = 1.5
+SETTLED_S = 2.5
 TEN_MINUTES = 600
 
 
@@ -124,58 +121,21 @@ def measure_lag(lines: int) -> None:
             (directory / f"{kind}.jsonl").unlink(missing_ok=True)
 
 
-def shipping_gate(directory: Path) -> Contestant:
-    """The gate `core` that ships to a file."""
-    made = core(state_name="ship")
-    file = {"name": "file", "url": f"file://{directory}/record.jsonl"}
-    settings = json.dumps({"ship": {"to": [file]}})
-    plain = made.http
-
-    def launch(port: int, database: Path) -> Launch:
-        command = plain(port, database)
-        return Launch((*command.argv, "--config", settings), command.env)
-
-    from dataclasses import replace
-
-    return replace(made, name="shipping", http=launch)
-
-
-def turn(one: Running, fresh: bool) -> tuple[float, float]:
-    """CPU of one call in microseconds, until all of the turn is shipped; and calls a second."""
-    shots = one.points(fresh=fresh)
-    volley(one.port, shots, clients=CLIENTS, seconds=0.3)
-    time.sleep(SETTLED_S)
-    before = one.process.cpu()
-    fired = volley(one.port, shots, clients=CLIENTS, seconds=SECONDS)
-    time.sleep(SETTLED_S + 1.0)
-    return (one.process.cpu() - before) / fired.calls * 1e6, fired.calls / fired.wall
-
-
 def measure_calls(rounds: int) -> None:
     """Print the CPU of a call with and without shipping, in turns."""
-    if not SHOP.exists():
-        SHOP.parent.mkdir(parents=True, exist_ok=True)
-        data.make_shop(SHOP)
+    make_shop()
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
-        plain = start(stack, core(state_name="plain"), log_name="plain")
-        ships = start(stack, shipping_gate(Path(made)), log_name="ships")
-        for fresh in (False, True):
-            found: dict[str, list[tuple[float, float]]] = {"off": [], "on": []}
-            for number in range(rounds):
-                pair = [("off", plain), ("on", ships)]
-                for name, one in pair if number % 2 else reversed(pair):
-                    found[name].append(turn(one, fresh))
-            ratios = [on[0] / off[0] for off, on in zip(found["off"], found["on"], strict=True)]
-            print(f"{'fresh' if fresh else 'repeated'} point query, {rounds} rounds in turns")
-            for name, rows in found.items():
-                print(
-                    f"  shipping {name:4} {median(row[0] for row in rows):7.1f} us CPU a call"
-                    f"   {median(row[1] for row in rows):8,.0f} calls/s"
-                )
-            print(
-                f"  ratio of CPU: median {median(ratios):.3f},"
-                f" {min(ratios):.3f} to {max(ratios):.3f}"
-            )
+        file = {"name": "file", "url": f"file://{made}/record.jsonl"}
+        ships = configured(core(state_name="ship"), "shipping", {"ship": {"to": [file]}})
+        gates = {
+            "off": start(stack, core(state_name="plain"), log_name="plain"),
+            "shipping": start(stack, ships, log_name="ships"),
+        }
+
+        def take(name: str, one: Running, fresh: bool) -> Turn:
+            return take_turn(one, fresh=fresh, seconds=SECONDS, settled_s=SETTLED_S)
+
+        compare(gates, rounds, take)
         lines = sum(1 for _ in (Path(made) / "record.jsonl").open("rb"))
         print(f"  {lines:,} events shipped meanwhile")
 

@@ -10,22 +10,20 @@ gate gets CALLS calls with ever new texts, and every 100,000 of them its residen
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import tempfile
 import time
 import urllib.request
 from contextlib import ExitStack
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from statistics import median
 
-from bench import data
 from bench.budgets import GATES, set_budgets
 from bench.client import volley
-from bench.process import Launch, free_port
+from bench.process import free_port
 from bench.servers import Contestant, core
-from bench.workloads import CLIENTS, SHOP, Running, start
+from bench.turns import Turn, compare, configured, make_shop, take_turn
+from bench.workloads import CLIENTS, Running, start
 
 ROUNDS, SECONDS = 10, 3.0
 SETTLED_S = 2.5
@@ -38,16 +36,9 @@ LONGEST_S = 600.0
 
 def make_gate(directory: Path, metrics_port: int) -> Contestant:
     """The gate `core` with metrics, and shipping to a file; its budgets are in its state."""
-    made = core(state_name="budgets-together")
     to = {"name": "file", "url": f"file://{directory}/record.jsonl"}
     settings = {"ship": {"to": [to]}, "metrics": {"listen": f"127.0.0.1:{metrics_port}"}}
-    plain = made.http
-
-    def launch(port: int, database: Path) -> Launch:
-        command = plain(port, database)
-        return Launch((*command.argv, "--config", json.dumps(settings)), command.env)
-
-    return replace(made, name="together", http=launch)
+    return configured(core(state_name="budgets-together"), "together", settings)
 
 
 def scrape(port: int) -> int:
@@ -56,32 +47,15 @@ def scrape(port: int) -> int:
         return answer.read().count(b"\n")
 
 
-def turn(one: Running, metrics_port: int | None, fresh: bool, seconds: float) -> float:
-    """CPU of one call in microseconds, with all that it leaves to be done."""
-    shots = one.points(fresh=fresh)
-    volley(one.port, shots, clients=CLIENTS, seconds=0.3)
-    time.sleep(SETTLED_S)
-    before = one.process.cpu()
-    fired = volley(one.port, shots, clients=CLIENTS, seconds=seconds)
-    if metrics_port is not None:
-        scrape(metrics_port)
-    time.sleep(SETTLED_S)
-    return (one.process.cpu() - before) / fired.calls * 1e6
-
-
 def measure_calls(gates: dict[str, tuple[Running, int | None]], given: argparse.Namespace) -> None:
     """Print the CPU of a call of each gate, in turns, and the ratio."""
-    for fresh in (False, True):
-        found: dict[str, list[float]] = {name: [] for name in gates}
-        for number in range(given.rounds):
-            for name in list(gates) if number % 2 else reversed(gates):
-                one, port = gates[name]
-                found[name].append(turn(one, port, fresh, given.seconds))
-        ratios = [on / off for off, on in zip(found["off"], found["on"], strict=True)]
-        print(f"{'fresh' if fresh else 'repeated'} point query, {given.rounds} rounds in turns")
-        for name, rows in found.items():
-            print(f"  {name:3} {median(rows):7.1f} us CPU a call")
-        print(f"  ratio {median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}", flush=True)
+
+    def take(name: str, one: Running, fresh: bool) -> Turn:
+        port = gates[name][1]
+        read = None if port is None else partial(scrape, port)
+        return take_turn(one, fresh=fresh, seconds=given.seconds, settled_s=SETTLED_S, end=read)
+
+    compare({name: one for name, (one, _) in gates.items()}, given.rounds, take)
 
 
 def measure_memory(gates: dict[str, tuple[Running, int | None]], calls: int) -> None:
@@ -115,9 +89,7 @@ def main() -> int:
     parser.add_argument("--budgets", choices=("one", "four"), default="four")
     parser.add_argument("--memory", type=int, default=MEMORY, help="0: not measured")
     given = parser.parse_args()
-    if not SHOP.exists():
-        SHOP.parent.mkdir(parents=True, exist_ok=True)
-        data.make_shop(SHOP)
+    make_shop()
     with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
         port = free_port()
         all_on = make_gate(Path(made), port)

@@ -24,7 +24,8 @@ from typing import NamedTuple
 from bench import data, peers
 from bench.process import Launch, tree
 from bench.servers import Contestant, core, toolbox
-from bench.workloads import CLIENTS, LOGS, SHOP, Running, start
+from bench.turns import make_shop
+from bench.workloads import CLIENTS, LOGS, Running, start
 
 ROUNDS, SECONDS = 8, 3
 WARM_S = 1
@@ -112,9 +113,7 @@ def _cpu(pid: int) -> float:
 
 def measure(counts: list[int], rounds: int, seconds: int, clients: int) -> None:
     """Print the figures of each gate, and the ratio of its CPU to that of one process."""
-    if not SHOP.exists():
-        SHOP.parent.mkdir(parents=True, exist_ok=True)
-        data.make_shop(SHOP)
+    make_shop()
     with ExitStack() as stack:
         gates: dict[str, Running] = {}
         for count in counts:
