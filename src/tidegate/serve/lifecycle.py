@@ -269,8 +269,11 @@ def run(
         loop.call_later(ALLOCATOR_S, keep_freed_memory)
 
         def announce() -> None:
-            if ready is not None:
-                ready(edges)
+            try:
+                if ready is not None:
+                    ready(edges)
+            except OSError as error:  # the first clients have taken all that it needed
+                logger.error("where it serves cannot be printed whole: %s", error.strerror)
             manager.report_ready()
 
         async def report() -> None:
