@@ -39,6 +39,10 @@ APART = frozenset({*OF_THE_TRANSPORT, "wire", "states"})
 """Fields of a request that are others in each kernel."""
 
 
+_RUNNER = asyncio.Runner()
+"""One loop for all frames: to make one takes longer than to answer a frame."""
+
+
 class Server:
     """Notes what it is asked, and answers with it. `ask` asks the client, `fail` is a fault, and
     `change` changes its arguments. With `refuses` no list of tools is given."""
@@ -130,7 +134,7 @@ class Side:
 
     def ask(self, frame: bytes) -> Answer | None:
         self.server.transport = transport = self.transport()
-        return asyncio.run(self.kernel.serve(frame, transport))
+        return _RUNNER.run(self.kernel.serve(frame, transport))
 
     def recognizes(self, frame: bytes) -> bool:
         assert self.repeated is not None

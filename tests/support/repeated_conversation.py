@@ -20,6 +20,7 @@ import pytest
 from msgspec import structs
 
 from support.audit_records import records
+from support.eventually import LOOK_S
 from support.surface_client import modern_meta
 from support.surface_shop import build_shop
 from tidegate.app import App
@@ -27,6 +28,7 @@ from tidegate.config.loading import load
 from tidegate.config.reload import ConfigWatcher
 from tidegate.gateway import decision
 from tidegate.model.actors import Scope
+from tidegate.model.budgets import Budget, Measure
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.results import numbers
 from tidegate.serve.edges import open_http
@@ -35,12 +37,19 @@ from tidegate.store.records import TokenRights
 
 MODERN = "2026-07-28"
 META = modern_meta("tests", elicitation={})
+OWN_TRACE = "c0ffee"
+"""With this the ids of traces begin that a conversation names itself: they are compared."""
 VARYING = re.compile(
-    r'"requestState":"[^"]*"|\\*"more\\*":\\*"[^"\\]*\\*"|[0-9a-f]{10,}'
+    r'"requestState":"[^"]*"|\\*"more\\*":\\*"[^"\\]*\\*"'
+    rf"|(?<![0-9a-f])(?!{OWN_TRACE})[0-9a-f]{{10,}}"
     r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?|There is no result '[^']*'"
+    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    r'|"retry_after_s\\*":[\d.]+|[Ww]ait \d+ seconds|retry-after: \d+'
 )
-"""What differs from one run to the next: seals, ids and codes, moments, and handles of results, of
-which most look like secrets, and are left out of the record, and some do not."""
+"""What differs from one run to the next: seals, ids and codes, moments, how long to wait, and
+handles of results, of which most look like secrets, and are left out of the record, and some do
+not."""
+SIZES = re.compile(r"(content-length|date): .*\r\n")
 UNLIKE = frozenset({"time", "elapsed_ms"})
 
 
@@ -100,6 +109,11 @@ class Desk:
         self._file.write_text(json.dumps(settings | self._settings))
         self._file.chmod(0o600)
 
+    def set_budget(self, amount: int, measure: Measure = "calls", **about: str) -> None:
+        """Give a budget of a day; `about` names its token or its source."""
+        wanted = Budget("", measure, "day", amount, **about)
+        self.app.budgets.set(wanted, self.app.budgets.find(wanted), "cli:ann")
+
     def token(self, name: str = "tests", scope: Scope = Scope.FULL_ACCESS) -> str:
         return self.app.tokens.create(name, TokenRights(scope))[0]
 
@@ -148,25 +162,51 @@ class Line:
         name: str = "query",
         apart: bool = False,
         meta: dict[str, Any] | None = None,
+        headers: dict[str, str] | None = None,
         **params: Any,
     ) -> None:
         """Send a call of a tool. `apart`: what comes at once is not one whole request, so its head
         is read by the parser; the next request has begun with it."""
-        self._number += 1
         params = {"name": name, "arguments": arguments, "_meta": META | (meta or {}), **params}
-        call = {"jsonrpc": "2.0", "id": self._number, "method": "tools/call", "params": params}
+        self.send_frame("tools/call", name, params, apart=apart, headers=headers)
+
+    def send_frame(
+        self,
+        method: str,
+        name: str,
+        params: dict[str, Any],
+        *,
+        apart: bool = False,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Send a request of any method; `name` is that of what it is about."""
+        self._number += 1
+        call = {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}
         body = json.dumps(call, ensure_ascii=self._number % 2 == 0).encode()
         given = {
             "Host": "127.0.0.1", "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
             "Authorization": f"Bearer {self._token}", "MCP-Protocol-Version": MODERN,
-            "Mcp-Method": "tools/call", "Mcp-Name": name, **self._headers,
+            "Mcp-Method": method, "Mcp-Name": name, **self._headers, **(headers or {}),
             "Content-Length": str(len(body)),
         }  # fmt: skip
         lines = [f"{key.replace('_', '-')}: {value}\r\n" for key, value in given.items()]
         head = f"POST /mcp HTTP/1.1\r\n{''.join(lines)}\r\n".encode()
         sent, self._begun = self._begun, b"P" if apart else b""
         self._writer.write((head + body).removeprefix(sent) + self._begun)
+
+    async def until_ended(self, task: str, meta: dict[str, Any]) -> Reply:
+        """The reply about a task that has ended; those before it are not kept."""
+        replies, kept, number = self._desk.replies, len(self._desk.replies), self._number
+        for _ in range(1_000):
+            self.send_frame("tasks/get", task, {"taskId": task, "_meta": meta})
+            reply = await self.read()
+            if reply.result["status"] not in ("working", "input_required"):
+                return reply
+            del replies[kept:]
+            self._number = number
+            await asyncio.sleep(LOOK_S)
+        raise AssertionError("the task has not ended")
 
     def leave(self) -> None:
         self._writer.close()
@@ -183,9 +223,9 @@ class Line:
                 text += (await self._reader.readexactly(size)).decode()
                 await self._reader.readexactly(2)
             await self._reader.readexactly(2)
-        shown = VARYING.sub("#", text.replace(str(self._desk.shop), "shop.db"))
+        whole = SIZES.sub("", head.decode()) + text
+        self._desk.replies.append(VARYING.sub("#", whole.replace(str(self._desk.shop), "shop.db")))
         status = int(head.split(b" ")[1])
-        self._desk.replies.append(f"{status} {shown}")
         return Reply(status, text)
 
 
@@ -199,7 +239,7 @@ async def hold(directory: Path, script: Script, settings: Any, source: Any) -> A
     try:
         await script(desk)
         history = [
-            structs.replace(entry, at=0, elapsed_ms=0, actor="")
+            structs.replace(entry, at=0, elapsed_ms=0, actor="", database="")
             for entry in desk.app.history.search(limit=10_000)
         ]
     finally:
@@ -255,7 +295,8 @@ def compare(
                 patch.setattr(RepeatedCalls, "find", counted)
             left[way] = asyncio.run(hold(place, script, settings or {}, source))
     for one, other in zip(left["short"], left["whole"], strict=True):
-        assert unlike(one, other) == []
+        differing = unlike(one, other)
+        assert not differing, differing
     return recognized
 
 

@@ -4,14 +4,18 @@ history, and what is in the database is that of calls for which everything is fo
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import support.postgres_server as postgres_server
 from support.eventually import until
 from support.judge_cases import load
-from support.repeated_conversation import Desk, compare, told, with_other_values
+from support.repeated_conversation import VARYING, Desk, compare, told, with_other_values
+from support.surface_client import modern_meta
 from tidegate.model.actors import Scope
 from tidegate.protocol.repeated_calls import RepeatedCalls
 
@@ -47,6 +51,7 @@ STATEMENTS = (
     "ATTACH 'x.db' AS x",
     *[case.sql for case in load() if case.dialect == "sqlite" and len(case.sql) < 2_000][::12],
 )
+TAKES_TASKS = modern_meta("tests", extensions={"io.modelcontextprotocol/tasks": {}})
 READ = {"sql": "SELECT id, full_name FROM customers WHERE id = 1"}
 WRITE = {"sql": "UPDATE customers SET city = 'Oslo' WHERE id = 3"}
 
@@ -225,3 +230,130 @@ def test_nothing_is_learned_of_a_client_whose_heads_are_read_each_time(
         learned.clear()
 
     assert sum(compare(tmp_path, monkeypatch, script)) == 1
+
+
+def test_budgets_are_told_used_up_and_raised_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    async def script(desk: Desk) -> None:
+        token = desk.token()
+        desk.set_budget(10, token="tests")
+        desk.set_budget(6, "rows", token="tests", source="shop")
+        line = await desk.line(token)
+
+        async def repeat(most: int, limit: int = 2) -> None:
+            for number in range(most):
+                sql = f"SELECT id, full_name FROM customers WHERE id > {number} LIMIT {limit}"
+                said.append((await line.call({"sql": sql})).text)
+
+        await repeat(5)
+        desk.set_budget(40, "rows", token="tests", source="shop")
+        await repeat(2)
+        desk.set_budget(40, token="tests")
+        await repeat(4, 100)
+        desk.set_budget(1, "bytes", source="shop")
+        await repeat(3)
+
+    assert sum(compare(tmp_path, monkeypatch, script)) == len(said) / 2 - 2
+    for words in ("left of the budget of", "is used up"):
+        assert any(words in each for each in said), words
+
+
+def test_a_recognized_call_becomes_a_task_and_is_answered_by_a_person(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    became: list[str] = []
+
+    async def script(desk: Desk) -> None:
+        token = desk.token()
+        line, other = await desk.line(token), await desk.line(token)
+        for number in range(6):
+            update = {"sql": f"UPDATE customers SET city = 'Oslo' WHERE id = {number}"}
+            created = (await line.call(update, meta=TAKES_TASKS)).result
+            assert created["resultType"] == "task"
+            (question,) = desk.app.approvals.list()
+            answer = "denied" if number % 3 == 1 else "allowed"
+            desk.app.approvals.resolve(question.id, answer, "cli:ann")
+            ended = await other.until_ended(created["taskId"], TAKES_TASKS)
+            became.append(ended.result["status"])
+
+    guarded: dict[str, Any] = SHOPS["guarded"] | {"approval": "inbox"}
+    recognized = compare(tmp_path, monkeypatch, script, **guarded)
+    assert sum(recognized) == 4
+    assert became == 12 * ["completed"]
+
+
+def test_what_changes_in_the_database_holds_for_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    async def script(desk: Desk) -> None:
+        line = await desk.line(desk.token())
+        for shown in ("full_name", "email", "city || 'x'", "nowhere", "email"):
+            with closing(sqlite3.connect(desk.shop)) as shop:
+                shop.execute("DROP VIEW IF EXISTS shown")
+                shop.execute(f"CREATE VIEW shown AS SELECT id, {shown} AS who FROM customers")
+            for sql in ("SELECT who FROM shown WHERE id = 1", "SELECT * FROM shown WHERE id = 2"):
+                for text in (sql, with_other_values(sql), sql):
+                    said.append((await line.call({"sql": text})).text)
+
+    recognized = compare(tmp_path, monkeypatch, script, **SHOPS["hidden"])
+    assert sum(recognized) == len(said) / 2 - 2
+    assert not any("ada@example.org" in each for each in said)
+
+
+@pytest.mark.skipif(not postgres_server.available(), reason="PostgreSQL is not installed")
+def test_on_postgresql_a_plan_limit_sees_the_values_and_what_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    server = postgres_server.shared(sorted(postgres_server.available())[-1])
+    made: list[str] = []
+
+    async def script(desk: Desk) -> None:
+        name = server.new_database()
+        made.append(name)
+        for text in (
+            "CREATE TABLE big AS SELECT n AS id, n % 7 AS kind FROM generate_series(1, 9000) n",
+            "CREATE TABLE small AS SELECT * FROM big WHERE id < 5",
+            "CREATE VIEW shown AS SELECT id FROM small",
+            "CREATE FUNCTION twice(n int) RETURNS int LANGUAGE sql STABLE AS 'SELECT 2 * n'",
+            "ANALYZE",
+        ):
+            server.ask(text, name)
+        desk.write(
+            url=server.url(name), max_plan_rows=2_000, functions=["public.twice"], access="write"
+        )
+        line = await desk.line(desk.token())
+
+        async def repeat() -> None:
+            for sql in (
+                *(f"SELECT id FROM big WHERE id > {most}" for most in (8_990, 5, 8_991)),
+                *(f"SELECT id FROM shown WHERE id < {most}" for most in (1, 2)),
+                *(f"SELECT twice(id) FROM small WHERE id < {most}" for most in (1, 2)),
+                *(f"UPDATE big SET kind = 1 WHERE id > {most}" for most in (8_990, 5, 8_991)),
+            ):
+                said.append(VARYING.sub("#", (await line.call({"sql": sql})).text))
+
+        await repeat()
+        for text in (
+            "CREATE OR REPLACE VIEW shown AS SELECT id FROM big",
+            "CREATE SCHEMA other",
+            "CREATE TABLE other.small AS SELECT * FROM big",
+            f'ALTER DATABASE "{name}" SET search_path = other, public',
+            "CREATE OR REPLACE FUNCTION twice(n int) RETURNS int LANGUAGE plpgsql VOLATILE"
+            " AS 'BEGIN INSERT INTO big VALUES (n); RETURN n; END'",
+        ):
+            server.ask(text, name)
+        await repeat()
+
+    recognized = compare(tmp_path, monkeypatch, script)
+    for name in made:
+        server.drop_database(name)
+    assert sum(recognized) > 15
+    limited = ["max_plan_rows" in each for each in said]
+    assert limited == 4 * [False, True, *6 * [False], True, False]
+    assert ["sql.function_refused" in each for each in said[5:20:10]] == [False, True]

@@ -22,6 +22,8 @@ from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.log import AuditLog
 from tidegate.engines.registry import check_plan_limits, check_settings, open_engine
 from tidegate.errors import Code, TidegateError
+from tidegate.gateway import decision
+from tidegate.gateway.context import CallContext
 from tidegate.gateway.gateway import Gateway
 from tidegate.gateway.source_connections import SourceConnections
 from tidegate.history.history import History
@@ -35,6 +37,7 @@ from tidegate.results.row_stream import WriterSink
 from tidegate.store.sqlite.state import SqliteState
 
 BIG, SMALL = 20_000, 10
+AGENT = agent(scope=Scope.READ_WRITE)
 
 
 class Database(NamedTuple):
@@ -140,7 +143,7 @@ class Shop(NamedTuple):
     async def ask(self, request: Request | str, *params: Any) -> Any:
         if isinstance(request, str):
             request = Query(Statement(request, params or None), limits=Limits(max_rows=5))
-        call = Call(agent(scope=Scope.READ_WRITE), "core", "query", request, "shop")
+        call = Call(AGENT, "core", "query", request, "shop")
         return (await self.gate.handle(call)).payload
 
 
@@ -308,6 +311,29 @@ async def test_the_error_of_a_statement_that_cannot_be_planned_is_its_own(
             await made.ask("SELECT nothing FROM big")
         assert raised.value.code is not Code.LIMIT_PLAN and "nothing" in raised.value.message
         assert "EXPLAIN" not in raised.value.message
+
+
+async def test_each_of_statements_alike_is_planned_with_its_own_values(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classify, judged = decision.classify, 0
+
+    async def counted(ctx: CallContext) -> None:
+        nonlocal judged
+        judged += 1
+        await classify(ctx)
+
+    monkeypatch.setattr(decision, "classify", counted)
+    async with shop(tmp_path, database, max_plan_rows=2_000) as made:
+        for least, costs in ((99_999, False), (5, True), (99_998, False), (6, True)):
+            text = f"SELECT id FROM big WHERE id > {least}"
+            if not costs:
+                assert (await made.ask(text)).row_count == 0
+                continue
+            with pytest.raises(TidegateError) as raised:
+                await made.ask(text)
+            refused(raised, "max_plan_rows")
+    assert judged == 1  # the decision on the first is that on the others
 
 
 @pytest.mark.skipif(not postgres_server.available(), reason="PostgreSQL is not installed")
