@@ -16,7 +16,9 @@ import msgspec
 
 from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.audit.activity import ActivityIndex
+from tidegate.audit.chain_uses import NONCE_USED
 from tidegate.audit.event import Event
+from tidegate.audit.gate_lease import GateLease
 from tidegate.audit.log import AuditLog
 from tidegate.audit.proof import Prover
 from tidegate.audit.server_events import ServerAudit
@@ -120,6 +122,7 @@ class App:
         self.sockets = Sockets()
         """Where this process listens: at sockets that it was given, or that it binds."""
         self.directory = directory
+        self.default_actor = default_actor
         use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
         database = state_url(config.state_url)
@@ -129,6 +132,10 @@ class App:
         clock = self.state.now
         clocks = Clocks(wall=clock)
         self.history = History(self.state.history, clock)
+        self.lease: GateLease | None = None
+        """That of this gate's id, where gates share the state."""
+        if database is not None:
+            self.lease = self._take_lease()
         self.audit = AuditLog(
             directory / "audit",
             settings=config.audit,
@@ -273,6 +280,19 @@ class App:
             require_private_file(directory, config.agent_accounts)
         return cls(config, directory, default_actor, siblings)
 
+    def _take_lease(self) -> GateLease:
+        """Before the first line is written: a copy of a gate must not go on with its record.
+        Raises: TidegateError STATE_FAILED."""
+        serves = self.default_actor == "server"
+        try:
+            lease = GateLease(self.state, self.directory, self.siblings.share.count * serves)
+            lease.take()
+        except BaseException:
+            self.state.close()
+            raise
+        self.state.versions.work_with(lease.renew)
+        return lease
+
     @cached_property
     def parts(self) -> HandlerParts:
         """What products make their handlers and engines of."""
@@ -415,6 +435,8 @@ class App:
     def problems(self) -> dict[str, str]:
         """What fails of the record and of the services although calls go on, with the reason."""
         problems = dict(self.audit.problems)
+        if self.lease is not None and self.lease.problem:
+            problems["record"] = self.lease.problem
         for service in self.services:
             problems |= service.problems()
         return problems
@@ -516,8 +538,15 @@ class App:
         async def key() -> bytes:
             return await change_state(shared.secret, kind)
 
+        def use(nonce: str, expires_at: float, now: float) -> bool:
+            if not shared.use_once(kind, nonce, expires_at, now):
+                return False
+            # `audit verify` sees by it that no two gates have taken it.
+            self.server_audit.record_done(NONCE_USED, {"nonce": nonce})
+            return True
+
         async def use_once(nonce: str, expires_at: float, now: float) -> bool:
-            return await change_state(shared.use_once, kind, nonce, expires_at, now)
+            return await change_state(use, nonce, expires_at, now)
 
         seal = RequestState(key, use_once, clock=self.state.now)
         sessions = self.shared_sessions
@@ -576,6 +605,8 @@ class App:
         self.tokens.close()
         self.history.close()
         self.audit.close()
+        if self.lease is not None:
+            self.lease.close()
         self.state.close()
 
 

@@ -345,6 +345,7 @@ class Approvals:
                     raise TidegateError(Code.OPERATOR_CONSENT, why, hint=hint)
                 if minutes:
                     until, most_uses = self._bounds_of(question, minutes)
+                    details = {**details, "uses": str(most_uses)}
                 self._record(state, question, by, reason, minutes=minutes, more=details)
             if self._store.resolve(
                 *(question.id, state, by, reason, self._clock()), until=until, most_uses=most_uses

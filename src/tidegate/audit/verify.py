@@ -7,7 +7,7 @@ kept with the keys or in an anchor. Notes say which lines no checkpoint covers y
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from tidegate.audit.checkpoints import LatestCheckpoint
 from tidegate.audit.control_records import Checkpoint, parse_checkpoint
 from tidegate.audit.keys import Keys, is_signed
 from tidegate.audit.segment import number_of, segments, unexpected_files
-from tidegate.audit.segment_check import Claims, Fault, Read, SegmentCheck, check_segment
+from tidegate.audit.segment_check import Claim, Claims, Fault, Read, SegmentCheck, check_segment
 from tidegate.errors import Code, TidegateError
 
 _MOST_MISSING = 100
@@ -28,6 +28,16 @@ not fill the report."""
 
 _ATTEMPTS = 3
 """How often a log that is being written is checked before a fault is reported."""
+
+
+class Outside(msgspec.Struct, frozen=True):
+    """What is known of a log elsewhere: checkpoints, by who has them, and claims of other logs."""
+
+    heads: Mapping[str, Checkpoint] = {}
+    claims: tuple[Claim, ...] = ()
+
+
+NOTHING = Outside()
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -54,22 +64,24 @@ def verify(
     keys: Path | None = None,
     anchors: Sequence[Checkpoint] = (),
     trusted: dict[str, bytes] | None = None,
+    outside: Outside = NOTHING,
 ) -> Report:
     """Check every segment in the directory, and what other segments and checkpoints say about it.
 
     `keys` is the directory of the keys and the newest checkpoint, `anchors` are checkpoints from
-    elsewhere, `trusted` are public keys in addition to those in `keys`. Without a key, signatures
-    are not checked. A server may write to the log, begin segments, create a key and remove expired
-    segments at the same time: a fault is reported only if a second check finds it as well.
+    elsewhere, `trusted` are public keys in addition to those in `keys`, `outside` is what a state
+    and other records say of this one. Without a key, signatures are not checked. A server may write
+    to the log, begin segments, create a key and remove expired segments at the same time: a fault
+    is reported only if a second check finds it as well.
     Raises: TidegateError STATE_FAILED if the directory or a file in it cannot be read.
     """
     for _ in range(_ATTEMPTS - 1):
         before = _snapshot(directory, keys)
         with suppress(TidegateError):
-            report = _Verification(directory, keys, anchors, trusted or {}).report()
+            report = _Verification(directory, keys, anchors, trusted or {}, outside).report()
             if report.intact or _snapshot(directory, keys) == before:
                 return report
-    return _Verification(directory, keys, anchors, trusted or {}).report()
+    return _Verification(directory, keys, anchors, trusted or {}, outside).report()
 
 
 def _snapshot(directory: Path, keys: Path | None) -> dict[Path, tuple[int, int]]:
@@ -90,6 +102,7 @@ class _Verification:
         keys: Path | None,
         anchors: Sequence[Checkpoint],
         trusted: dict[str, bytes],
+        outside: Outside,
     ) -> None:
         self._directory = directory
         self._trusted = dict(trusted)
@@ -106,6 +119,10 @@ class _Verification:
             self._add_latest(LatestCheckpoint(keys))
         for place, anchor in enumerate(anchors, 1):
             self._add_checkpoint(anchor, f"anchor {place}")
+        for by, head in outside.heads.items():
+            self._add_checkpoint(head, by)
+        for claim in outside.claims:
+            self._claims.add(claim)
 
     def report(self) -> Report:
         try:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tidegate.app import App
+from tidegate.audit.chain_uses import SEEN, seen_heads
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
@@ -28,7 +29,7 @@ from tidegate.identity.revocation import Blindness, RevocationWatcher
 from tidegate.product import found_already, load
 from tidegate.serve.running_servers import RunningServers
 from tidegate.service import Service
-from tidegate.store.calls import change_state
+from tidegate.store.calls import change_state, read_state
 from tidegate.system.processes import forget_notices, on_notice
 from tidegate.system.service_manager import ServiceManager
 
@@ -44,6 +45,8 @@ LOG_S = 60.0
 goes does not fill the log."""
 FORGET_S = 300.0
 """Between two searches for changes that must be forgotten."""
+NOTE_GATES_S = 300.0
+"""Between two looks at the records of other gates."""
 ALLOCATOR_S = 1.0
 """How long after the start the allocator is set: the first answer does not wait for it."""
 LAST_WORK_S = 30.0
@@ -107,6 +110,8 @@ async def serve(
             await edge.start()
         tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
         tasks += [_task(app.webhook.run()), _task(app.mailbox.run())]
+        if app.lease is not None and app.siblings.share.number <= 1:
+            tasks.append(_task(_note_gates(app, app.lease.id)))
         app.services += _services_of(app)
         for service in app.services:
             service.start()
@@ -199,6 +204,19 @@ async def _forget_changes(app: App) -> None:
         await asyncio.sleep(FORGET_S)
         with suppress(TidegateError):  # the state cannot be written: the next time
             await change_state(app.undo_log.forget_old)
+
+
+async def _note_gates(app: App, own: str) -> None:
+    """Record where the records of other gates end, so that one that is gone is missed even if the
+    state knows it no more."""
+    noted: dict[str, str] = {}
+    while True:
+        with suppress(TidegateError):  # the state cannot be read: the next time
+            found = seen_heads(await read_state(app.state.gates.list), own)
+            if found != noted:
+                await asyncio.to_thread(app.server_audit.record_done_as, SEEN, "server", found)
+                noted = found
+        await asyncio.sleep(NOTE_GATES_S)
 
 
 def keep_freed_memory() -> bool:

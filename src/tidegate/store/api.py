@@ -1,8 +1,8 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The areas of access are in `access.py`, budgets in `budgets.py`, messages between processes in
-`messages.py`, those of what people supervise in `supervision.py`, saved queries in
-`saved_queries.py` and what ships the record in `shipping.py`.
+The areas of access are in `access.py`, budgets in `budgets.py`, gates in `gates.py`, messages
+between processes in `messages.py`, those of what people supervise in `supervision.py`, saved
+queries in `saved_queries.py` and what ships the record in `shipping.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
@@ -24,6 +24,7 @@ from tidegate.model.sources import Source
 from tidegate.store.access import OperatorStore, PairingStore, TokenStore
 from tidegate.store.budgets import BudgetStore
 from tidegate.store.disk_reserve import DiskReserve
+from tidegate.store.gates import GateStore
 from tidegate.store.messages import MessageStore
 from tidegate.store.records import (
     AnswerEntry,
@@ -317,6 +318,8 @@ class State(Protocol):
     def shared(self) -> SharedStore: ...
     @property
     def messages(self) -> MessageStore: ...
+    @property
+    def gates(self) -> GateStore: ...
 
     @property
     def versions(self) -> Versions:

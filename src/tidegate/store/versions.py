@@ -65,6 +65,7 @@ class Versions:
         self._publishing = Lock()
         self._learned = 0
         self._loads: dict[Topic, Callable[[], None]] = {}
+        self._works: list[Callable[[], None]] = []
         self._listeners: dict[Topic, list[Callable[[], None]]] = {topic: [] for topic in TOPICS}
         self._thread: Thread | None = None
         self._closing = Event()
@@ -127,6 +128,8 @@ class Versions:
                         if number > had or (number < had and not ours):
                             more[topic] = number
                     self._publish(more)
+                for work in self._works:
+                    work()
             except TidegateError as error:
                 self._failure = error
                 raise
@@ -152,6 +155,12 @@ class Versions:
         """Have `load` read what the topic holds before its number is known, where it is followed:
         so answers about it come from memory. It may raise TidegateError."""
         self._loads[topic] = load
+
+    def work_with(self, work: Callable[[], None]) -> None:
+        """Have `work` called after each read of the counters, on the thread that reads them: what
+        has to be written again and again needs no thread of its own. It may raise TidegateError:
+        then the state counts as not seen."""
+        self._works.append(work)
 
     def listen(self, topic: Topic, call: Callable[[], None]) -> Callable[[], None]:
         """Have `call` called after each change of the topic that this process learns of, on any

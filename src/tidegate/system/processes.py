@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -36,6 +37,14 @@ class Apart(TypedDict):
 
 APART = Apart(start_new_session=True)
 """Ctrl-C and the end of our terminal do not reach the child: we end it, or it lives on."""
+
+
+def name_boot() -> str:
+    """A name of this machine since its start: another machine and a later start have another one.
+    Where the system gives none, it is the machine's name alone."""
+    with suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return platform.node()
 
 
 def start_apart(

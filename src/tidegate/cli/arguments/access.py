@@ -183,7 +183,17 @@ def add_audit(commands: Commands) -> None:
         "verify",
         help="verify the whole audit log",
         description="Verify every line, segment and signature of the audit log. If anything was "
-        "changed, removed, moved or truncated, print where and exit with status 1.",
+        "changed, removed, moved or truncated, print where and exit with status 1. Where gates "
+        "share a state, name the directories of all of them: then the records are also compared "
+        "with each other and with what the state knows.",
+    )
+    verify.add_argument(
+        "directories",
+        nargs="*",
+        type=filled,
+        metavar="DIR",
+        help="the state directory of a gate, or a copy of it; one for each gate on the state "
+        "(default: that of this one)",
     )
     verify.add_argument(
         "--anchor",

@@ -1,6 +1,7 @@
 """`tidegate audit verify | tail | checkpoint | key`: read and verify the audit log.
 
-The commands use the files of the log only, without a server. Only `key --replace` writes.
+The commands use the files of the log, without a server; `verify` also reads what a state that gates
+share knows of them. Only `key --replace` writes.
 """
 
 from __future__ import annotations
@@ -14,42 +15,115 @@ from typing import Any
 
 import msgspec
 
+from tidegate.audit.joint_verify import JointReport, verify_together
+from tidegate.audit.segment_check import Fault
 from tidegate.audit.tail import Record, Tail, TailFilter
+from tidegate.audit.verify import Report, read_anchors, verify
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import color, print_status, show, show_json
-from tidegate.config.state import state_directory
+from tidegate.config.model import Config
+from tidegate.config.state import state_directory, state_url
 from tidegate.errors import Code, TidegateError
+from tidegate.store.gates import GateEntry
 
 CHANGED = 1
 """The exit status of `verify` when the log was changed."""
 UNCHECKED = 3
 """The exit status of `verify` when nothing was found, but not all could be checked."""
+_WORDS = {0: "intact", CHANGED: "CHANGED", UNCHECKED: "intact as far as it could be checked"}
 _POLL_S = 0.5
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run `arguments.action`. `verify` returns 1 if the log was changed, 3 if nothing was
     found but not all could be checked."""
-    directory = state_directory(load_for_state(arguments).state)
-    actions = {"verify": _verify, "tail": _tail, "checkpoint": _checkpoint, "key": _key}
-    return actions[arguments.action](directory, arguments)
+    config = load_for_state(arguments)
+    if arguments.action == "verify":
+        return _verify(config, arguments)
+    actions = {"tail": _tail, "checkpoint": _checkpoint, "key": _key}
+    return actions[arguments.action](state_directory(config.state), arguments)
 
 
-def _verify(directory: Path, arguments: argparse.Namespace) -> int:
+def _verify(config: Config, arguments: argparse.Namespace) -> int:
     from tidegate.audit.keys import fingerprint, parse_public
-    from tidegate.audit.verify import read_anchors, verify
 
     public = [parse_public(text) for text in arguments.key]
+    trusted = {fingerprint(each): each for each in public}
     anchors = [anchor for text in arguments.anchor for anchor in read_anchors(text)]
-    copied = arguments.directory is not None
-    report = verify(
-        Path(arguments.directory) if copied else directory / "audit",
-        None if copied else directory / "audit-key",
-        anchors,
-        {fingerprint(each): each for each in public},
+    if arguments.directory is not None:
+        if arguments.directories:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                "--directory is for a copy of one log, and gates are named as well.",
+                hint="Name the directories of gates without --directory.",
+            )
+        report = verify(Path(arguments.directory), None, anchors, trusted)
+        return _show_report(report, as_json=arguments.json)
+    gates, unread = _known_gates(config)
+    if arguments.directories:
+        joint = verify_together(
+            [Path(each) for each in arguments.directories], gates, anchors, trusted
+        )
+        return _show_joint(joint, unread, as_json=arguments.json)
+    directory = state_directory(config.state)
+    if gates is None or not (directory / "audit").is_dir():
+        report = verify(directory / "audit", directory / "audit-key", anchors, trusted)
+    else:
+        report = _alone(verify_together([directory], gates, anchors, trusted, complete=False))
+    if unread:
+        report = msgspec.structs.replace(report, unchecked=(*report.unchecked, unread))
+    return _show_report(report, as_json=arguments.json)
+
+
+def _known_gates(config: Config) -> tuple[tuple[GateEntry, ...] | None, str]:
+    """The gates of a state that gates share, or why they are not known: None and empty for a state
+    of one gate. Raises: TidegateError for a URL that is none."""
+    url = state_url(config.state_url)
+    if url is None:
+        return None, ""
+    from tidegate.store.postgres.gates import read_gates  # needs an extra
+
+    try:
+        return read_gates(url)[0], ""
+    except TidegateError as error:
+        return None, f"what the state knows of its gates ({error.message})"
+
+
+def _alone(joint: JointReport) -> Report:
+    """What concerns the one gate that was verified."""
+    report = joint.gates[0].report
+    faults = (*report.faults, *(Fault("", 0, reason) for reason in joint.faults))
+    return msgspec.structs.replace(
+        report,
+        intact=not faults,
+        faults=faults,
+        notes=(*report.notes, *joint.notes),
+        unchecked=(*report.unchecked, *joint.unchecked),
     )
+
+
+def _show_joint(joint: JointReport, unread: str, *, as_json: bool) -> int:
+    if unread:
+        joint = msgspec.structs.replace(joint, unchecked=(*joint.unchecked, unread))
+    partly = bool(joint.unchecked) or any(each.report.unchecked for each in joint.gates)
+    status = CHANGED if not joint.intact else UNCHECKED if partly else 0
+    if as_json:
+        show_json(joint)
+        return status
+    for each in joint.gates:
+        show(f"{each.directory} (gate {each.gate or 'without an id'})")
+        _show_report(each.report, as_json=False)
+    for fault in joint.faults:
+        show(f"{color('all gates', '31')}: {fault}")
+    for unchecked in joint.unchecked:
+        print_status(f"not checked: {unchecked}")
+    show(f"{_WORDS[status]}: {_counted(len(joint.gates), 'gate')}, {_counted(joint.lines, 'line')}")
+    return status
+
+
+def _show_report(report: Report, *, as_json: bool) -> int:
     status = CHANGED if not report.intact else UNCHECKED if report.unchecked else 0
-    if arguments.json:
+    if as_json:
         show_json(report)
         return status
     for fault in report.faults:
@@ -59,10 +133,9 @@ def _verify(directory: Path, arguments: argparse.Namespace) -> int:
         print_status(f"note: {note}")
     for unchecked in report.unchecked:
         print_status(f"not checked: {unchecked}")
-    words = {0: "intact", CHANGED: "CHANGED", UNCHECKED: "intact as far as it could be checked"}
     until = _moment(report.signed_until) if report.signed_until is not None else "never"
     show(
-        f"{words[status]}: {_counted(report.lines, 'line')} in "
+        f"{_WORDS[status]}: {_counted(report.lines, 'line')} in "
         f"{_counted(report.segments, 'segment')}, {_counted(report.checkpoints, 'checkpoint')}, "
         f"signed until {until}"
     )

@@ -17,7 +17,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import StateConnection, failed, moved
 from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, connect_once
 
-NEWEST = 2
+NEWEST = 3
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""

@@ -10,6 +10,7 @@ from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
 from tidegate.store.postgres.changes import PostgresChangeStore
 from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.gates import PostgresGateStore
 from tidegate.store.postgres.history import PostgresHistoryStore
 from tidegate.store.postgres.messages import PostgresMessageStore
 from tidegate.store.postgres.operators import PostgresOperatorStore
@@ -59,6 +60,7 @@ class PostgresState:
         self.shipping = PostgresShippingStore(database)
         self.shared = PostgresSharedStore(database)
         self.messages = PostgresMessageStore(database)
+        self.gates = PostgresGateStore(database)
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()

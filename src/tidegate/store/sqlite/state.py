@@ -11,6 +11,7 @@ from tidegate.store.sqlite.approvals import SqliteApprovalStore
 from tidegate.store.sqlite.budgets import SqliteBudgetStore
 from tidegate.store.sqlite.changes import SqliteChangeStore
 from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
+from tidegate.store.sqlite.gates import SqliteGateStore
 from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.messages import SqliteMessageStore
 from tidegate.store.sqlite.operators import SqliteOperatorStore
@@ -68,6 +69,7 @@ class SqliteState:
         self.shipping = SqliteShippingStore(self._usage)
         self.shared = SqliteSharedStore(self._usage)
         self.messages = SqliteMessageStore(self._usage, self._versions)
+        self.gates = SqliteGateStore(self._usage)
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
