@@ -63,6 +63,7 @@ class EngineEntry(NamedTuple):
 
     `pool` is how many connections, or processes, a source on it has at most, unless its option
     `pool_option` says it; 0: it has no such bound. Workers of a gate divide them.
+    `tells_limit`: its server says how many connections it admits (`engines.api.LimitedEngine`).
 
     `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
     `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`). `figures_hide`:
@@ -121,6 +122,7 @@ class EngineEntry(NamedTuple):
     memory_reader: str = ""
     pool: int = 0
     pool_option: str = "pool"
+    tells_limit: bool = False
     reader: str = ""
     absolute_url: str = ""
     preparer: str = ""

@@ -1,6 +1,8 @@
 """Two servers, each with a directory of its own, on one state in PostgreSQL."""
 
 import json
+import shutil
+import socket
 import sqlite3
 import sys
 from contextlib import ExitStack, closing
@@ -27,6 +29,7 @@ class Gate:
         self.settings.write_text(
             f'state = "{directory / "state"}"\nstate_url = "{URL}"\n'
             f'http = "127.0.0.1:{self.port}"\nconsole.enabled = false\n'
+            "audit.checkpoint_s = 0.2\n"
             f'[[sources]]\nname = "towns"\nurl = "sqlite:///{database}"\naccess = "write"\n'
             'approval_for = "writes"\n'
         )
@@ -122,6 +125,42 @@ def test_rights_questions_and_lockouts_are_those_of_both_gates(gates):
         verified = gate.run("audit", "verify", "--json")
         assert verified.status == 0, verified.err
     assert {json.loads(line)["name"] for line in lines(a) if "token." in line} >= {"token.revoked"}
+
+
+def test_the_records_of_both_gates_are_proved_together_and_a_copied_volume_is_refused(
+    gates, tmp_path
+):
+    a, b, server, database = gates
+    agent = token_of(a, "agent", "--scope", "readWrite")
+    for gate in (a, b):
+        assert gate.ask(agent)[0] == 200
+    found = "SELECT place, processes FROM tidegate.gates WHERE octet_length(head) > 0"
+    wait_until(lambda: len(server.ask(found, database)) == 2, "both heads are in the state")
+    assert sorted(tuple(row) for row in server.ask(found, database)) == [
+        (f"{socket.gethostname()}:{gate.directory / 'state'}", 1) for gate in (a, b)
+    ]
+
+    # A copy of one gate's volume, with the settings of its own place, is no gate.
+    copied = tmp_path / "copy"
+    shutil.copytree(a.directory / "state", copied)
+    state = ("--state", str(copied), "--state", URL)
+    refused = tidegate("serve", "--http", "127.0.0.1:0", *state)
+    assert refused.status == 74
+    assert f":{a.directory / 'state'}` writes: this is a copy of it" in refused.err
+    assert "move `audit` and `audit-key`" in refused.err
+    shutil.rmtree(copied / "audit")
+    shutil.rmtree(copied / "audit-key")
+    assert tidegate("token", "create", "third", "--scope", "readOnly", *state).status == 0
+
+    # All three records, and then one that is not there.
+    directories = [str(each) for each in (a.directory / "state", b.directory / "state", copied)]
+    url = ("--state", URL)
+    verified = tidegate("audit", "verify", *directories, *url)
+    assert verified.status == 0, verified.out + verified.err
+    assert "intact: 3 gates" in verified.out
+    verified = tidegate("audit", "verify", *directories[:2], *url)
+    assert verified.status == 1
+    assert f"is missing: it was in {socket.gethostname()}:{copied}" in verified.out
 
 
 def lines(gate):

@@ -7,17 +7,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from tidegate.audit.control_records import parse_checkpoint
 from tidegate.audit.segment import segments
 from tidegate.errors import Code, TidegateError
-from tidegate.store.gates import GateEntry
 
 SEEN = "gates.seen"
 """The event by which a gate records where the records of others ended."""
@@ -118,19 +115,6 @@ def _most_uses(details: dict[str, str]) -> int:
     """How often an approval could be used. Earlier versions did not say it of one for minutes."""
     text = details.get("uses") or (str(_MANY) if "minutes" in details else "1")
     return int(text) if text.isdecimal() else _MANY
-
-
-def seen_heads(gates: Iterable[GateEntry], own: str) -> dict[str, str]:
-    """Where the records of gates other than our `own` end, as details of the event `SEEN`."""
-    found: dict[str, str] = {}
-    for entry in gates:
-        if entry.id != own and entry.head:
-            with suppress(TidegateError):
-                head = parse_checkpoint(entry.head)
-                at = head.time.isoformat(timespec="seconds")
-                text = f"{head.segment} {head.seq} {head.signature} {at} {entry.place}"
-                found[entry.id] = text
-    return found
 
 
 def parse_seen(gate: str, text: str, by: str) -> SeenHead | None:

@@ -481,6 +481,15 @@ class PooledEngine(Protocol):
         ...
 
 
+@runtime_checkable
+class LimitedEngine(Protocol):
+    """An engine whose server says how many connections it admits."""
+
+    async def read_connection_limit(self) -> int:
+        """How many, for all that log in with this account. Raises: TidegateError."""
+        ...
+
+
 class Lease(NamedTuple):
     """For how long an account is there, as Unix times: at `renewal_at` another is taken in its
     place, at `ends_at` it is removed."""

@@ -73,6 +73,7 @@ ENGINES: dict[str, EngineEntry] = {
             own_functions=True,
             plan_limits=("max_plan_cost", "max_plan_rows"),
             pool=10,
+            tells_limit=True,
             reader="tidegate.engines.postgres.url:parse_conninfo",
         ),
     ),

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tidegate.app import App
-from tidegate.audit.chain_uses import SEEN, seen_heads
+from tidegate.audit.chain_uses import SEEN
+from tidegate.audit.seen_gates import SeenGates
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
 from tidegate.errors import TidegateError
@@ -45,8 +46,8 @@ LOG_S = 60.0
 goes does not fill the log."""
 FORGET_S = 300.0
 """Between two searches for changes that must be forgotten."""
-NOTE_GATES_S = 300.0
-"""Between two looks at the records of other gates."""
+LOOK_FOR_GATES_S = 10.0
+"""Between two looks for other gates on the state."""
 ALLOCATOR_S = 1.0
 """How long after the start the allocator is set: the first answer does not wait for it."""
 LAST_WORK_S = 30.0
@@ -209,14 +210,12 @@ async def _forget_changes(app: App) -> None:
 async def _note_gates(app: App, own: str) -> None:
     """Record where the records of other gates end, so that one that is gone is missed even if the
     state knows it no more."""
-    noted: dict[str, str] = {}
+    record = partial(app.server_audit.record_done_as, SEEN, "server")
+    seen = SeenGates(own, app.state.gates, record)
     while True:
         with suppress(TidegateError):  # the state cannot be read: the next time
-            found = seen_heads(await read_state(app.state.gates.list), own)
-            if found != noted:
-                await asyncio.to_thread(app.server_audit.record_done_as, SEEN, "server", found)
-                noted = found
-        await asyncio.sleep(NOTE_GATES_S)
+            await read_state(seen.look, time.monotonic())
+        await asyncio.sleep(LOOK_FOR_GATES_S)
 
 
 def keep_freed_memory() -> bool:

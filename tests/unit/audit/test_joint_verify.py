@@ -7,13 +7,14 @@ import msgspec
 import pytest
 
 from tidegate.audit import joint_verify
-from tidegate.audit.chain_uses import SEEN, seen_heads
+from tidegate.audit.chain_uses import SEEN
 from tidegate.audit.control_records import encode_control_record, parse_checkpoint
 from tidegate.audit.event import Event
 from tidegate.audit.gate_lease import GateLease
 from tidegate.audit.joint_verify import verify_together
 from tidegate.audit.keys import Keys
 from tidegate.audit.log import AuditLog
+from tidegate.audit.seen_gates import EVERY_S, SeenGates, seen_heads
 from tidegate.audit.server_events import ServerEvent
 from tidegate.errors import Code, TidegateError
 from tidegate.store.sqlite.state import SqliteState
@@ -142,6 +143,24 @@ def test_a_gate_that_was_removed_from_the_state_as_well_is_named_by_those_who_sa
     assert f"{entry.id} is missing, also in the state: it was in {entry.place}" in fault
     (fault,) = gates.faults()
     assert "b : the state does not know this gate" in fault
+
+
+def test_a_gate_records_others_when_it_first_sees_them_and_then_now_and_then(gates):
+    recorded = []
+    own = gates.entry(gates.a).id
+    seen = SeenGates(own, gates.state.gates, lambda details: recorded.append(set(details)))
+    seen.look(0.0)
+    b, c = gates.entry(gates.b).id, gates.b.with_name("c")
+    gates.write(gates.b, "brun-2")
+    seen.look(EVERY_S - 1)
+    assert recorded == [{b}]
+    gates.write(c, "crun-1")
+    seen.look(EVERY_S - 1)
+    assert recorded == [{b}, {b, gates.entry(c).id}]
+    seen.look(3 * EVERY_S)  # nothing is new
+    gates.write(gates.b, "brun-3")
+    seen.look(3 * EVERY_S)
+    assert len(recorded) == 3
 
 
 def test_what_another_gate_saw_of_a_record_must_be_in_it(gates):

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from tidegate.cli.connection_totals import connection_totals
 from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
 from tidegate.config.state import state_url
-from tidegate.engines.registry import check_share, check_url, pool_of
+from tidegate.engines.registry import check_share, check_url
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.worker_share import WorkerShare
@@ -42,27 +43,12 @@ def run(arguments: argparse.Namespace) -> int:
         return ERRORS[Code.CONFIG_INVALID].exit_status
     for concern in _concerns(config):
         print_status(f"note: {concern}")
-    for line in _shared_connections(config):
+    for line in connection_totals(config):
         print_status(line)
     count = len(config.sources)
     sources = "1 source" if count == 1 else f"{count} sources"
     print_status(f"{_named(str(path))}: the settings are valid, with {sources}")
     return 0
-
-
-def _shared_connections(config: Config) -> Iterator[str]:
-    """How many connections each source may get, where workers divide them."""
-    if config.workers == 1:
-        return
-    for settings in config.sources:
-        total = pool_of(source_from_settings(settings))
-        if total is not None:
-            parts = {WorkerShare(n, config.workers).of(total) for n in (1, config.workers)}
-            shown = " or ".join(str(part) for part in sorted(parts))
-            yield (
-                f"source {settings.name}: {config.workers} workers x {shown} = {total} connections"
-                " for each gate; see that the database admits as many for all gates on the state"
-            )
 
 
 def _faults(config: Config) -> Iterator[str]:

@@ -97,6 +97,13 @@ SUPERUSER = (
 )
 
 _WITH = re.compile(r"\bwith\b", re.IGNORECASE)
+_CONNECTION_LIMIT = (
+    b"SELECT least(current_setting('max_connections')::int"
+    b" - current_setting('superuser_reserved_connections')::int"
+    b" - coalesce(current_setting('reserved_connections', true)::int, 0),"
+    b" (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),"
+    b" (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database()))"
+)
 GENERIC_PLAN = ("plan_cache_mode", "force_generic_plan")
 _PLACEHOLDER = re.compile(r"\$(\d+)")
 
@@ -688,6 +695,12 @@ class PostgresEngine:
         self._server.check_open()
         async with self._server.borrowed() as session:
             return await self._schema.current(session, round(OWN_S * 1000))
+
+    async def read_connection_limit(self) -> int:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            ((limit,),) = await session.query_internal(_CONNECTION_LIMIT)
+            return int(limit)
 
     async def close(self) -> None:
         self._login.close()

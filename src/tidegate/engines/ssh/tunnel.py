@@ -21,6 +21,7 @@ from tidegate.engines.api import (
     Cursor,
     Engine,
     EngineTransaction,
+    LimitedEngine,
     StatementDescription,
     can_edit,
     can_prepare,
@@ -225,6 +226,13 @@ class TunnelledEngine:
     async def schema_version(self) -> str:
         await self._ensure_tunnel()
         return await self._engine.schema_version()
+
+    async def read_connection_limit(self) -> int:
+        """As `LimitedEngine`, if the engine behind the tunnel is one."""
+        if not isinstance(self._engine, LimitedEngine):
+            raise _lacks("does not say how many connections its server admits")
+        await self._ensure_tunnel()
+        return await self._engine.read_connection_limit()
 
     async def prepare(self, permit: Permit, cancellation: Cancellation) -> StatementDescription:
         """As `PreparingEngine.prepare`, if the engine behind the tunnel has it."""

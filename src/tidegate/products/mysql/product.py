@@ -9,6 +9,7 @@ _MYSQL = EngineEntry(
     own_functions=True,
     plan_limits=("max_plan_rows",),
     pool=10,
+    tells_limit=True,
     reader="tidegate.products.mysql.engine.url:parse_conninfo",
 )
 

@@ -13,6 +13,10 @@ _STANDBYS = (
     "SELECT count(*), current_setting('synchronous_standby_names') FROM pg_stat_replication"
     " WHERE application_name IS DISTINCT FROM 'pg_basebackup'"
 )
+_LIMIT = (
+    "SELECT current_setting('max_connections')::int"
+    " - current_setting('superuser_reserved_connections')::int"
+)
 _LOOSE = (
     "standbys of the state's database follow without synchronous replication: a right that was"
     " taken away comes back if one is promoted before it knows; set synchronous_standby_names"
@@ -37,6 +41,15 @@ def read_health(url: str) -> Health:
             )
             tables = connection.number("SELECT version FROM tidegate.about") if there else 0
             return Health(str(server[0]) if server else "", tables, concerns_of(connection))
+    except psycopg.Error as error:
+        raise failed(error) from error
+
+
+def read_connection_limit(url: str) -> int:
+    """How many connections the server of a URL admits. Raises: TidegateError STATE_FAILED."""
+    try:
+        with connect_once(url) as connection:
+            return connection.number(_LIMIT)
     except psycopg.Error as error:
         raise failed(error) from error
 

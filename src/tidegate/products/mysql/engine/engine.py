@@ -72,6 +72,7 @@ from tidegate.sql.lex import STRING, lex
 
 _STARTED_WITHIN_S = 3
 
+_CONNECTION_LIMIT = b"SELECT @@max_connections, @@max_user_connections"
 _SHORT = 4_096
 """Characters of the longest text of which an answer is kept."""
 _MAY_LEAVE = re.compile(
@@ -435,6 +436,12 @@ class MysqlEngine:
         self._server.check_open()
         async with self._server.borrowed() as session:
             return await self._mark(session)
+
+    async def read_connection_limit(self) -> int:
+        self._server.check_open()
+        async with self._server.borrowed() as session:
+            ((most, of_account),) = await session.query_internal(_CONNECTION_LIMIT)
+            return min(int(most), int(of_account) or int(most))
 
     def _limit_s(self, permit: Permit) -> float:
         """How long a statement may take: the account's own limit holds where it is stricter."""

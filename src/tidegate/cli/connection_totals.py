@@ -1,0 +1,119 @@
+"""How many connections all processes on a state may open to each database, beside what its server
+admits. For `tidegate config check`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from tidegate.audit.shipped import find_gate_id
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.config.state import state_path, state_url
+from tidegate.engines.api import LimitedEngine
+from tidegate.engines.registry import find, open_engine, pool_of
+from tidegate.errors import TidegateError
+from tidegate.gateway.configured_sources import source_from_settings
+from tidegate.model.sources import Source
+from tidegate.model.worker_share import WorkerShare
+from tidegate.secrets.readers import use_settings
+
+_PATIENCE_S = 5.0
+
+
+def connection_totals(config: Config) -> Iterator[str]:
+    """A line for each source that several processes share, and one for the state. Only then is a
+    source asked for its server's limit. What cannot be found out is said in the line."""
+    url = state_url(config.state_url)
+    if config.workers == 1 and url is None:
+        return
+    gates, processes, why = (1, config.workers, "") if url is None else _live_gates(config, url)
+    use_settings(config.sections)
+    for settings in config.sources:
+        yield from _source_total(settings, config.workers, gates)
+    if url is not None:
+        yield from _state_total(url, gates, processes)
+    if why:
+        yield f"note: how many other gates there are is not known: {why}"
+
+
+def _live_gates(config: Config, url: str) -> tuple[int, int, str]:
+    """How many gates serve on the state with this one, and in how many processes; why it is not
+    known of others."""
+    from tidegate.store.postgres.gates import read_gates  # needs an extra
+
+    try:
+        own = find_gate_id(state_path(config.state) / "audit")
+        gates, now = read_gates(url)
+    except TidegateError as error:
+        return 1, config.workers, error.message
+    except (OSError, UnicodeDecodeError) as error:
+        return 1, config.workers, str(error)
+    others = [
+        each.processes
+        for each in gates
+        if each.id != own and each.processes and each.expires_at > now
+    ]
+    return 1 + len(others), config.workers + sum(others), ""
+
+
+def _source_total(settings: SourceSettings, workers: int, gates: int) -> Iterator[str]:
+    source = source_from_settings(settings)
+    total = pool_of(source)
+    if total is None:
+        return
+    parts = {WorkerShare(n, workers).of(total) for n in (1, workers)}
+    shown = " or ".join(str(part) for part in sorted(parts))
+    each = "1 worker" if workers == 1 else f"{workers} workers"
+    line = f"source {settings.name}: {each} x {shown} = {total} connections for each gate"
+    if gates > 1:
+        line += f"; {gates} gates: {total * gates}"
+    yield f"{line}; {_beside(_limit_of(source), total * gates)}"
+
+
+def _limit_of(source: Source) -> int | TidegateError | None:
+    """How many connections the source's server admits; None if its engine cannot say, or an error
+    that kept us from asking."""
+    try:
+        if not find(source.url).tells_limit:
+            return None
+        return asyncio.run(asyncio.wait_for(_ask_limit(source), _PATIENCE_S))
+    except TidegateError as error:
+        return error
+    except TimeoutError:
+        return None
+
+
+async def _ask_limit(source: Source) -> int | None:
+    engine = await open_engine(source)
+    try:
+        if isinstance(engine, LimitedEngine):
+            return await engine.read_connection_limit()
+        return None
+    finally:
+        await engine.close()
+
+
+def _state_total(url: str, gates: int, processes: int) -> Iterator[str]:
+    from tidegate.store.postgres.database import MOST_CONNECTIONS
+    from tidegate.store.postgres.health import read_connection_limit
+
+    total = processes * MOST_CONNECTIONS
+    limit: int | TidegateError
+    try:
+        limit = read_connection_limit(url)
+    except TidegateError as error:
+        limit = error
+    line = f"state: {processes} processes x {MOST_CONNECTIONS} = {total} connections"
+    yield f"{line} ({gates} gates); {_beside(limit, total)}"
+
+
+def _beside(limit: int | TidegateError | None, total: int) -> str:
+    if isinstance(limit, TidegateError):
+        return f"what its server admits cannot be read: {limit.message}"
+    if limit is None:
+        return "see that its server admits as many"
+    if total > limit:
+        return f"MORE than its server admits, {limit}: lower `pool`, or raise `max_connections`"
+    return f"its server admits {limit}"

@@ -1,0 +1,66 @@
+"""What `config check` says of connections: those of all gates that are live on the state, beside
+the limit of each database."""
+
+import pytest
+
+import support.postgres_server as postgres_server
+from support import postgres_state
+from tidegate.audit.shipped import gate_id
+from tidegate.cli.connection_totals import connection_totals
+from tidegate.config.model import Config
+from tidegate.config.sources import SourceSettings
+from tidegate.store.gates import GateEntry
+
+
+@pytest.fixture
+def state(tmp_path):
+    postgres_state.empty_state()
+    opened = postgres_state.open_state(tmp_path)
+    yield opened
+    opened.close()
+
+
+def lives(state, id, processes, expires_in=60.0):
+    now = state.now()
+    state.gates.claim(GateEntry(id, f"h {id}", "p", "k", processes, b"", now, now + expires_in))
+
+
+def totals(tmp_path, url, monkeypatch, **settings):
+    monkeypatch.setenv("TIDEGATE_STATE_URL", postgres_state.state_url())
+    source = SourceSettings(name="shop", url=url)
+    return list(connection_totals(Config(state=str(tmp_path), sources=(source,), **settings)))
+
+
+def test_the_pools_of_all_live_gates_are_shown_beside_what_the_servers_admit(
+    tmp_path, state, monkeypatch
+):
+    server = postgres_server.shared()
+    url = server.url(server.new_database())
+    url += ("&" if "?" in url else "?") + "pool=4"
+    limit = int(server.ask("SHOW max_connections")[0][0])
+    limit -= int(server.ask("SHOW superuser_reserved_connections")[0][0])
+    (tmp_path / "audit").mkdir()
+    lives(state, gate_id(tmp_path / "audit"), 9)  # this gate, which the settings are about
+    lives(state, "other", 3)
+    lives(state, "a command", 0)
+    lives(state, "ended", 5, expires_in=0.0)
+    source, of_state = totals(tmp_path, url, monkeypatch, workers=2)
+    assert source.startswith(
+        "source shop: 2 workers x 2 = 4 connections for each gate; 2 gates: 8; its server admits "
+    )
+    assert of_state.startswith("state: 5 processes x 8 = 40 connections (2 gates); ")
+    assert int(of_state.rsplit(" ", 1)[1]) == limit
+
+    many = url.replace("pool=4", "pool=1000")
+    assert "2000; MORE than its server admits" in totals(tmp_path, many, monkeypatch)[0]
+
+
+def test_a_server_that_does_not_answer_is_said_in_its_line(tmp_path, state, monkeypatch):
+    line = totals(tmp_path, "postgresql://u@127.0.0.1:1/shop", monkeypatch)[0]
+    assert "1 worker x 10 = 10 connections for each gate; what its server admits cannot" in line
+
+
+def test_one_process_alone_asks_no_source(tmp_path, monkeypatch):
+    monkeypatch.delenv("TIDEGATE_STATE_URL", raising=False)
+    source = SourceSettings(name="shop", url="postgresql://u@127.0.0.1:1/shop")
+    assert list(connection_totals(Config(state=str(tmp_path), sources=(source,)))) == []
