@@ -122,6 +122,7 @@ VERBS: dict[str, Verb] = {
     "audit tail": Verb("keeps", ("audit", "tail")),
     "audit checkpoint": Verb("keeps", ("audit", "checkpoint")),
     "audit key": Verb("keeps", ("audit", "key")),
+    "audit forget": Verb("keeps", ("audit", "forget", "none"), 2),
     "setup": Verb("connects", ("setup", "--url", "{url}", "--name", "other", "--client", "none")),
     "status": Verb("keeps", ("status",), 69),
     "health": Verb("keeps", ("health", "http://127.0.0.1:1"), 69),

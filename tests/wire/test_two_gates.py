@@ -13,6 +13,7 @@ import support.postgres_server as postgres_server
 from support.command_line import tidegate
 from support.eventually import wait_until
 from support.free_ports import claim_port
+from support.operator_terminal import operator_terminal
 from wire.served import Served
 from wire.wires import MODERN, HttpPeer
 
@@ -161,6 +162,20 @@ def test_the_records_of_both_gates_are_proved_together_and_a_copied_volume_is_re
     verified = tidegate("audit", "verify", *directories[:2], *url)
     assert verified.status == 1
     assert f"is missing: it was in {socket.gethostname()}:{copied}" in verified.out
+
+    # One that has ended is forgotten, and one that runs is not.
+    third = (copied / "audit" / "gate-id").read_text()
+    forget = "UPDATE tidegate.gates SET expires_at = 0 WHERE id = '{}'"
+    server.ask(forget.format(third), database)
+    assert a.run("audit", "forget", third).status == 77  # a person must agree
+    with operator_terminal() as terminal:
+        words = ("audit", "forget", third, "--config", str(a.settings))
+        assert tidegate(*words, terminal=terminal).status == 0
+    running = (b.directory / "state" / "audit" / "gate-id").read_text()
+    refused = a.run("audit", "forget", running)
+    assert refused.status == 2 and "End it first" in refused.err
+    verified = tidegate("audit", "verify", *directories[:2], *url)
+    assert verified.status == 0, verified.out + verified.err
 
 
 def lines(gate):

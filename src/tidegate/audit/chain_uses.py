@@ -19,13 +19,17 @@ from tidegate.errors import Code, TidegateError
 SEEN = "gates.seen"
 """The event by which a gate records where the records of others ended."""
 NONCE_USED = "request_state.used"
+FORGOTTEN = "gate.forgotten"
+"""The event before a gate that was ended is removed from the state."""
 _USED, _RETURNED, _ALLOWED = "approval.used", "approval.returned", "approval.allowed"
 _BEGIN = re.compile(
     rb'\{"seq":[0-9]+,"time":"[^"]*","phase":"[a-z]+",'
     rb'(?:"call_id":"([^"\\]*)"|"name":"([a-z_.]*)")'
 )
 _MANY = 1_000_000
-_NAMES = frozenset(name.encode() for name in (SEEN, NONCE_USED, _USED, _RETURNED, _ALLOWED))
+_NAMES = frozenset(
+    name.encode() for name in (SEEN, NONCE_USED, FORGOTTEN, _USED, _RETURNED, _ALLOWED)
+)
 
 
 class SeenHead(NamedTuple):
@@ -44,13 +48,15 @@ class SeenHead(NamedTuple):
 class ChainUses(NamedTuple):
     """What a record says. `runs` has the processes, by what the ids of their calls begin with, each
     with one of these ids. `grants` counts how often each approval was used and not given back,
-    `allowed` says of an approval how often it could be. `nonces` are those of sealed requests."""
+    `allowed` says of an approval how often it could be. `nonces` are those of sealed requests,
+    `forgotten` the gates that are not missed."""
 
     runs: dict[str, str]
     grants: Counter[str]
     allowed: dict[str, int]
     nonces: Counter[str]
     seen: dict[str, SeenHead]
+    forgotten: set[str]
 
 
 class _Event(msgspec.Struct):
@@ -62,7 +68,7 @@ class _Event(msgspec.Struct):
 def read_uses(directory: Path) -> ChainUses:
     """Read all segments in a directory; what cannot be read in a line is left to `verify`. Raises:
     TidegateError STATE_FAILED if a file cannot be read."""
-    uses = ChainUses({}, Counter(), {}, Counter(), {})
+    uses = ChainUses({}, Counter(), {}, Counter(), {}, set())
     try:
         for path in segments(directory):
             with path.open("rb") as lines:
@@ -101,6 +107,8 @@ def _add(event: _Event, segment: str, uses: ChainUses) -> None:
         for gate, text in details.items():
             if (head := parse_seen(gate, text, f"{segment} number {event.seq}")) is not None:
                 uses.seen[gate] = head
+    elif event.name == FORGOTTEN:
+        uses.forgotten.add(details.get("gate", ""))
     elif event.name == NONCE_USED:
         uses.nonces[details.get("nonce", "")] += 1
     elif event.name == _USED:

@@ -167,7 +167,7 @@ class GateLease:
 
 
 def holder_of(directory: Path) -> str:
-    """What stands for this directory, as it is mounted on this machine since its start: the same
+    """A name of this directory, as it is mounted on this machine since its start: the same
     for each process here, and another one for a copy. Raises: OSError."""
     found = directory.stat()
     text = f"{name_boot()} {found.st_dev} {found.st_ino}"

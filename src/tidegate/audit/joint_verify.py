@@ -250,6 +250,7 @@ def _missing(
 ) -> Iterator[str]:
     """Every gate that the state or a record knows, and of which no record is there."""
     found = {place.gate for place in places}
+    forgotten = {gate for place in places for gate in place.uses.forgotten}
     for entry in entries.values():
         if entry.id not in found:
             last = datetime.fromtimestamp(entry.renewed_at, UTC)
@@ -259,7 +260,7 @@ def _missing(
             )
     others: dict[str, SeenHead] = {}
     for head in seen:
-        if head.gate in found or head.gate in entries:
+        if head.gate in found or head.gate in entries or head.gate in forgotten:
             continue
         if head.gate not in others or others[head.gate].time < head.time:
             others[head.gate] = head

@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 
 
 class GateEntry(NamedTuple):
-    """One gate. `holder` stands for the volume, on a machine since its start, that has the lease
-    until `expires_at`; `place` says to people where that is. `processes` is how many serve there, 0
+    """One gate. `holder` names the volume, on a machine since its start, that has the lease until
+    `expires_at`; `place` says to people where that is. `processes` is how many serve there, 0
     where only commands have run. `head` is the newest signed checkpoint of its record as it is
     stored there, empty if there is none yet. `public_key` verifies it. Times are those of the state
     (`State.now`)."""

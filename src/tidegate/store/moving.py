@@ -154,7 +154,7 @@ def _make_room(connection: StateConnection, flag: str | None) -> None:
     elif flag is not None and any(
         connection.number(f"SELECT count(*) FROM (SELECT 1 FROM tidegate.{name} LIMIT 1) AS one")
         for name in TABLES
-        if name != "gates"  # a command that looked at the empty state is one
+        if name != "gates"  # a command that has read an empty state is one
     ):
         raise _invalid("There is a state in that database.", "Name another database.")
     elif flag is not None:

@@ -145,6 +145,15 @@ def test_a_gate_that_was_removed_from_the_state_as_well_is_named_by_those_who_sa
     assert "b : the state does not know this gate" in fault
 
 
+def test_a_gate_that_was_forgotten_on_record_is_not_missed(gates):
+    b = gates.entry(gates.b).id
+    seen = seen_heads(gates.state.gates.list(), gates.entry(gates.a).id)
+    gates.write(gates.a, events=[(SEEN, seen), event("gate.forgotten", gate=b)])
+    assert len(gates.faults(gates.a)) == 1  # as long as the state knows it
+    gates.state.gates.forget(b)
+    assert gates.faults(gates.a) == []
+
+
 def test_a_gate_records_others_when_it_first_sees_them_and_then_now_and_then(gates):
     recorded = []
     own = gates.entry(gates.a).id

@@ -244,7 +244,15 @@ def add_audit(commands: Commands) -> None:
     key = actions.add_parser("key", help="print the public key that verifies checkpoints")
     key.add_argument("--all", action="store_true", help="print former keys too")
     key.add_argument("--replace", action="store_true", help="create a new signing key")
-    for action in (verify, tail, checkpoint, key):
+    forget = actions.add_parser(
+        "forget",
+        help="have a gate that was ended not be missed any more",
+        description="Remove a gate from the state that gates share, so that `audit verify` does "
+        "not miss its record. That is put on record. A gate that runs is not removed.",
+    )
+    forget.add_argument("gate", type=filled, metavar="GATE", help="its id, as `audit verify` says")
+    consent_option(forget)
+    for action in (verify, tail, checkpoint, key, forget):
         action.set_defaults(module="audit")
         home_options(action)
     for action in (verify, tail):

@@ -65,6 +65,7 @@ EXAMPLES: Mapping[str, str] = {
     "audit tail": "audit tail --since yesterday",
     "audit checkpoint": "audit checkpoint",
     "audit key": "audit key",
+    "audit forget": "audit forget 903f41fe78a46192",
     "demo": "demo",
     "completion": "completion bash",
     "version": "version",

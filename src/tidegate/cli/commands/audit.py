@@ -1,7 +1,7 @@
-"""`tidegate audit verify | tail | checkpoint | key`: read and verify the audit log.
+"""`tidegate audit verify | tail | checkpoint | key | forget`: read and verify the audit log.
 
 The commands use the files of the log, without a server; `verify` also reads what a state that gates
-share knows of them. Only `key --replace` writes.
+share knows of them. Only `key --replace` and `forget` write.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.audit.chain_uses import FORGOTTEN
 from tidegate.audit.joint_verify import JointReport, verify_together
 from tidegate.audit.segment_check import Fault
 from tidegate.audit.tail import Record, Tail, TailFilter
@@ -40,6 +41,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = load_for_state(arguments)
     if arguments.action == "verify":
         return _verify(config, arguments)
+    if arguments.action == "forget":
+        return _forget(config, arguments)
     actions = {"tail": _tail, "checkpoint": _checkpoint, "key": _key}
     return actions[arguments.action](state_directory(config.state), arguments)
 
@@ -202,6 +205,35 @@ def _key(directory: Path, arguments: argparse.Namespace) -> int:
         log.close()
     show(keys.replace())
     print_status("Running servers sign with the old key until you restart them.")
+    return 0
+
+
+def _forget(config: Config, arguments: argparse.Namespace) -> int:
+    from tidegate.app import App
+    from tidegate.cli.consent import require_consent
+    from tidegate.cli.local_actor import with_app
+
+    async def work(app: App) -> None:
+        found = [each for each in app.state.gates.list() if each.id == arguments.gate]
+        if not found:
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The state knows no gate `{arguments.gate[:40]}`.",
+                hint="`tidegate audit verify DIR...` names those whose records are missing.",
+            )
+        if found[0].expires_at > app.state.now():
+            raise TidegateError(
+                Code.ARGUMENT_INVALID,
+                f"The gate {found[0].id} runs in {found[0].place}.",
+                hint="End it first.",
+            )
+        what = f"have the record of the gate {found[0].id} ({found[0].place}) not be missed"
+        require_consent(app, "forget", what, arguments)
+        app.note(FORGOTTEN, {"gate": found[0].id, "place": found[0].place})
+        app.state.gates.forget(found[0].id)
+        print_status(f"the gate {found[0].id} is forgotten; keep its directory as evidence")
+
+    with_app(App.open(config), work)
     return 0
 
 

@@ -98,6 +98,7 @@ KINDS: Mapping[str, EventKind] = {
     "state.copied": EventKind(ENTITY, _CHANGE, MEDIUM),
     "state.restored": EventKind(ENTITY, _CHANGE, MEDIUM),
     "gates.seen": EventKind(LIFECYCLE, OTHER),
+    "gate.forgotten": EventKind(LIFECYCLE, OTHER, MEDIUM),
     "server.started": EventKind(LIFECYCLE, _START),
     "server.stopped": EventKind(LIFECYCLE, _STOP),
     "checkpoint.failed": EventKind(LIFECYCLE, OTHER, HIGH, failed=True),
