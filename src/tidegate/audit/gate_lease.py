@@ -128,18 +128,24 @@ class GateLease:
     def _claim(self) -> GateEntry:
         seen, head = self._read_head() if self._keeps_head else (self._head_seen, b"")
         began, now = time.monotonic(), self._state.now()
-        found = self._state.gates.claim(
-            GateEntry(
-                self.id,
-                self._holder,
-                self._place,
-                self._public_key,
-                self._processes,
-                head,
-                renewed_at=now,
-                expires_at=now + LEASE_S,
-            )
+        claim = GateEntry(
+            self.id,
+            self._holder,
+            self._place,
+            self._public_key,
+            self._processes,
+            head,
+            renewed_at=now,
+            expires_at=now + LEASE_S,
         )
+        try:
+            found = self._state.gates.claim(claim)
+        except TidegateError:
+            # Where the state can be read and not written, as on a full disk, no one else takes it.
+            for found in self._state.gates.list():
+                if (found.id, found.holder) == (self.id, self._holder):
+                    return found
+            raise
         if found.holder == self._holder:
             self._renewed_at, self._head_seen, self._head = began, seen, head
         return found

@@ -44,6 +44,15 @@ def write(directory, *calls):
     log.close()
 
 
+def refuse(state, what):
+    """Have the state be one that can be read, and not written so."""
+    with state._usage.changing() as connection:
+        connection.execute(
+            f"CREATE TRIGGER no_{what} BEFORE {what} ON gates"
+            " BEGIN SELECT RAISE(ABORT, 'full'); END"
+        )
+
+
 def copy_of(directory):
     copied = directory.with_name("copy")
     shutil.copytree(directory, copied)
@@ -106,6 +115,18 @@ def test_who_has_lost_the_lease_sees_the_state_no_more(state, volume):
     lease._renewed_at = float("-inf")
     with pytest.raises(TidegateError, match="this is a copy"):
         state.versions.look()
+
+
+def test_a_lease_that_cannot_be_renewed_counts_as_long_as_no_one_else_has_it(state, volume):
+    lease = take(state, volume)
+    refuse(state, "UPDATE")
+    lease._renewed_at = float("-inf")
+    lease.renew()
+    assert take(state, volume).id == lease.id
+    state.gates.forget(lease.id)
+    refuse(state, "INSERT")
+    with pytest.raises(TidegateError, match="full"):
+        lease.renew()
 
 
 def test_a_new_checkpoint_goes_to_the_state_at_the_next_look(state, volume):
