@@ -198,6 +198,12 @@ async def test_the_stamp_follows_the_schema(shop, change):
         assert await engine.schema_version() != stamp
 
 
+async def test_the_server_says_how_many_connections_it_admits(shop):
+    ((most,),) = mysql_server.shared().script("SELECT @@max_connections")
+    async with shop.opened() as engine:
+        assert await engine.read_connection_limit() == most
+
+
 async def test_a_stored_function_is_refused_wherever_it_hides(shop, change):
     change(
         "CREATE FUNCTION bin_to_uuid(a INT) RETURNS INT DETERMINISTIC RETURN 1;"
