@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from threading import Lock
 
@@ -75,6 +76,18 @@ class LatestCheckpoint:
         replace_file(self.path, text)
         if self._anchor is not None:
             _append(self._anchor, text)
+
+
+def is_recorded(directory: Path, checkpoint: Checkpoint) -> bool:
+    """Whether the segment that a checkpoint names holds it. Raises: OSError, FileNotFoundError if
+    the segment is not there."""
+    with (directory / checkpoint.segment).open("rb") as file:
+        try:
+            content = mmap(file.fileno(), 0, access=ACCESS_READ)
+        except ValueError:  # an empty file
+            return False
+        with content:
+            return content.find(b'"signature":"' + checkpoint.signature.encode()) >= 0
 
 
 def _append(path: Path, text: bytes) -> None:

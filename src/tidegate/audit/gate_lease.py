@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
-from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
+from tidegate.audit.checkpoints import is_recorded
 from tidegate.audit.control_records import Checkpoint, parse_checkpoint
 from tidegate.audit.keys import Keys
 from tidegate.audit.segment import number_of
@@ -115,14 +115,12 @@ class GateLease:
         mine = self._read_head()[1]
         if mine == kept:
             return True
-        path = self._audit / head.segment
         try:
-            with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-                return content.find(b'"signature":"' + head.signature.encode()) >= 0
+            return is_recorded(self._audit, head)
         except FileNotFoundError:
             newest = _parse(mine)
             return newest is not None and number_of(head.segment) < newest.oldest
-        except (OSError, ValueError):
+        except OSError:
             return False
 
     def _claim(self) -> GateEntry:

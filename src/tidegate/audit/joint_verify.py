@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from tidegate.audit.chain_uses import ChainUses, SeenHead, read_uses
+from tidegate.audit.checkpoints import is_recorded
 from tidegate.audit.control_records import Checkpoint, parse_checkpoint
 from tidegate.audit.keys import Keys, fingerprint, parse_public
 from tidegate.audit.segment import segments
@@ -143,6 +145,7 @@ class _Check:
         has_state: bool,
     ) -> None:
         self._place = place
+        self._others = [other.log for other in places if other is not place]
         self._entry = entries.get(place.gate) if place.gate else None
         self._has_state = has_state
         self._seen = [
@@ -162,7 +165,7 @@ class _Check:
         own = Keys(place.keys).trusted() if place.keys is not None else {}
         self._trust_entry(keys, own)
         self.keys = keys.keys() | own.keys()
-        mine = [each for each in anchors if each.key in self.keys]
+        mine = [each for each in anchors if each.key in self.keys and not self._is_elsewhere(each)]
         head = self._head()
         heads = {"its head in the state": head} if head is not None else {}
         report = verify(place.log, place.keys, mine, keys, Outside(heads, tuple(self._claims())))
@@ -171,6 +174,15 @@ class _Check:
         faults = (*report.faults, *(Fault("", 0, reason) for reason in self._faults))
         report = msgspec.structs.replace(report, faults=faults, intact=not faults)
         return GateRecord(place.shown, place.gate, report)
+
+    def _is_elsewhere(self, anchor: Checkpoint) -> bool:
+        """Whether another one of the records holds it: a gate that was restored from a backup has
+        the key of the former."""
+        for other in self._others:
+            with suppress(OSError):
+                if is_recorded(other, anchor):
+                    return True
+        return False
 
     def _trust_entry(self, keys: dict[str, bytes], own: Mapping[str, bytes]) -> None:
         """The key that the state has counts for a copy without keys; elsewhere it must be one of

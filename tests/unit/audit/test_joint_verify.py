@@ -293,6 +293,17 @@ def test_an_anchor_is_compared_with_the_record_whose_key_has_signed_it(gates, tm
     assert "anchor 1 is not signed by a key of these records" in fault
 
 
+def test_an_anchor_of_a_gate_is_not_missed_in_a_later_one_with_the_same_key(gates):
+    restored = gates.b.with_name("restored")
+    shutil.copytree(gates.b / "audit-key", restored / "audit-key")
+    (restored / "audit-key" / "head.json").unlink()
+    gates.write(restored, "newrun-1")
+    anchor = parse_checkpoint(gates.entry(gates.b).head)
+    assert gates.faults(gates.a, gates.b, restored, anchors=[anchor]) == []
+    cut(gates.b)
+    assert gates.faults(gates.a, gates.b, restored, anchors=[anchor])
+
+
 def test_without_a_state_it_is_said_that_a_missing_gate_would_not_be_seen(gates):
     report = verify_together([gates.a], None)
     assert report.intact
