@@ -177,6 +177,16 @@ def test_the_records_of_both_gates_are_proved_together_and_a_copied_volume_is_re
     verified = tidegate("audit", "verify", *directories[:2], *url)
     assert verified.status == 0, verified.out + verified.err
 
+    # A gate whose id another volume has taken lets nothing through; the other one goes on.
+    taken = (
+        "UPDATE tidegate.gates SET holder = 'another', place = 'far:/state',"
+        f" expires_at = expires_at + 3600 WHERE id = '{running}'"
+    )
+    server.ask(taken, database)
+    wait_until(lambda: b.ask(agent)[0] == 503, "the gate has seen that its lease is lost")
+    assert "far:/state" in b.ask(agent)[1]
+    assert a.ask(agent)[0] == 200
+
 
 def lines(gate):
     return [
