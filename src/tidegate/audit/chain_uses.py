@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidegate.audit.segment import segments
+from tidegate.audit.segment import number_of, segments
 from tidegate.errors import Code, TidegateError
 
 SEEN = "gates.seen"
@@ -21,14 +21,14 @@ SEEN = "gates.seen"
 NONCE_USED = "request_state.used"
 FORGOTTEN = "gate.forgotten"
 """The event before a gate that was ended is removed from the state."""
-_USED, _RETURNED, _ALLOWED = "approval.used", "approval.returned", "approval.allowed"
+USED, RETURNED, _ALLOWED = "approval.used", "approval.returned", "approval.allowed"
 _BEGIN = re.compile(
     rb'\{"seq":[0-9]+,"time":"[^"]*","phase":"[a-z]+",'
     rb'(?:"call_id":"([^"\\]*)"|"name":"([a-z_.]*)")'
 )
 _MANY = 1_000_000
 _NAMES = frozenset(
-    name.encode() for name in (SEEN, NONCE_USED, FORGOTTEN, _USED, _RETURNED, _ALLOWED)
+    name.encode() for name in (SEEN, NONCE_USED, FORGOTTEN, USED, RETURNED, _ALLOWED)
 )
 
 
@@ -48,8 +48,10 @@ class SeenHead(NamedTuple):
 class ChainUses(NamedTuple):
     """What a record says. `runs` has the processes, by what the ids of their calls begin with, each
     with one of these ids. `grants` counts how often each approval was used and not given back,
-    `allowed` says of an approval how often it could be. `nonces` are those of sealed requests,
-    `forgotten` the gates that are not missed."""
+    `allowed` says of an approval how often it could be. `nonces` are those of sealed requests.
+    `late` are such uses that could not be recorded when they happened, as event, key and time: the
+    same may be in several records. `forgotten` are the gates that are not missed. `is_whole` says
+    that no segment at the beginning was removed."""
 
     runs: dict[str, str]
     grants: Counter[str]
@@ -57,6 +59,8 @@ class ChainUses(NamedTuple):
     nonces: Counter[str]
     seen: dict[str, SeenHead]
     forgotten: set[str]
+    late: set[tuple[str, str, str]]
+    is_whole: bool
 
 
 class _Event(msgspec.Struct):
@@ -68,18 +72,20 @@ class _Event(msgspec.Struct):
 def read_uses(directory: Path) -> ChainUses:
     """Read all segments in a directory; what cannot be read in a line is left to `verify`. Raises:
     TidegateError STATE_FAILED if a file cannot be read."""
-    uses = ChainUses({}, Counter(), {}, Counter(), {}, set())
     try:
-        for path in segments(directory):
+        paths = segments(directory)
+        is_whole = not paths or number_of(paths[0]) == 1
+        uses = ChainUses({}, Counter(), {}, Counter(), {}, set(), set(), is_whole)
+        for path in paths:
             with path.open("rb") as lines:
                 _read_segment(path.name, lines, uses)
+        return uses
     except OSError as error:
         raise TidegateError(
             Code.STATE_FAILED,
             f"Cannot read the audit log in `{directory}`: {error.strerror}.",
             details={"path": str(directory)},
         ) from error
-    return uses
 
 
 def _read_segment(segment: str, lines: Iterable[bytes], uses: ChainUses) -> None:
@@ -109,11 +115,13 @@ def _add(event: _Event, segment: str, uses: ChainUses) -> None:
                 uses.seen[gate] = head
     elif event.name == FORGOTTEN:
         uses.forgotten.add(details.get("gate", ""))
+    elif at := details.get("happened_at"):
+        uses.late.add((event.name, details.get("nonce") or approval, at))
     elif event.name == NONCE_USED:
         uses.nonces[details.get("nonce", "")] += 1
-    elif event.name == _USED:
+    elif event.name == USED:
         uses.grants[approval] += 1
-    elif event.name == _RETURNED:
+    elif event.name == RETURNED:
         uses.grants[approval] -= 1
     else:
         uses.allowed[approval] = _most_uses(details)

@@ -70,19 +70,20 @@ class GateLease:
         """Take the lease. One that its holder does not renew, as when the volume was moved to this
         machine, is waited for until it ends. Raises: TidegateError STATE_FAILED if another volume
         holds it."""
-        first: GateEntry | None = None
+        first = found = self._claim()
         for _ in range(int((LEASE_S + _RENEW_S) / _LOOK_S)):
-            found = self._claim()
             if found.holder == self._holder:
-                self._compare(found.head)
-                return
-            if first is None or first.holder != found.holder:
+                break
+            if first.holder != found.holder:
                 first = found
             elif found.renewed_at > first.renewed_at:
                 break
             wait(_LOOK_S)
             self._state.read_versions()  # which compares the clocks again
-        raise self._refused(found)
+            found = self._claim()
+        if found.holder != self._holder:
+            raise self._refused(found)
+        self._compare(found.head)
 
     def renew(self) -> None:
         """Renew the lease if it is time, or there is another head. Raises: TidegateError

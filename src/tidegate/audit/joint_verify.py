@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tidegate.audit.chain_uses import ChainUses, SeenHead, read_uses
+from tidegate.audit.chain_uses import NONCE_USED, RETURNED, ChainUses, SeenHead, read_uses
 from tidegate.audit.checkpoints import is_recorded
 from tidegate.audit.control_records import Checkpoint, parse_checkpoint
 from tidegate.audit.keys import Keys, fingerprint, parse_public
@@ -80,11 +80,10 @@ def verify_together(
     the disk is no fault. Raises: TidegateError STATE_FAILED if a file cannot be read,
     ARGUMENT_INVALID for a directory without a record.
     """
-    for _ in range(_ATTEMPTS):
-        places = [_find(directory) for directory in directories]
-        faults = list(_compare(places))
-        if not faults:
-            break
+    places, faults = _read(directories, complete=complete)
+    for _ in range(_ATTEMPTS - 1):
+        if faults:
+            places, faults = _read(directories, complete=complete)
     entries = {entry.id: entry for entry in known or ()}
     seen = [head for place in places for head in place.uses.seen.values()]
     checks = [_Check(place, places, entries, known is not None) for place in places]
@@ -115,6 +114,12 @@ def verify_together(
         notes=tuple(notes),
         unchecked=tuple(unchecked),
     )
+
+
+def _read(directories: Sequence[Path], *, complete: bool) -> tuple[list[_Place], list[str]]:
+    """Where the records are, what they say, and the faults between them."""
+    places = [_find(directory) for directory in directories]
+    return places, list(_compare(places, complete=complete))
 
 
 def _find(directory: Path) -> _Place:
@@ -292,8 +297,9 @@ def _end_of(entry: GateEntry) -> str:
     return f"; it ends with {head.segment} number {head.seq} or later"
 
 
-def _compare(places: Sequence[_Place]) -> Iterator[str]:
-    """What more than one record says, of which only one may."""
+def _compare(places: Sequence[_Place], *, complete: bool) -> Iterator[str]:
+    """What more than one record says, of which only one may. Without `complete`, how often an
+    approval could be used may be on record elsewhere."""
     by_gate: dict[str, list[str]] = defaultdict(list)
     for place in places:
         if place.gate:
@@ -304,7 +310,7 @@ def _compare(places: Sequence[_Place]) -> Iterator[str]:
     if any(len(shown) > 1 for shown in by_gate.values()):
         return  # all that follows would be said of each line
     yield from _limited(_shared_runs(places))
-    yield from _limited(_overused(places))
+    yield from _limited(_overused(places, complete=complete))
     yield from _limited(_reused_nonces(places))
 
 
@@ -320,14 +326,17 @@ def _shared_runs(places: Sequence[_Place]) -> Iterator[str]:
                 )
 
 
-def _overused(places: Sequence[_Place]) -> Iterator[str]:
-    used: Counter[str] = Counter()
-    allowed: dict[str, int] = {}
+def _overused(places: Sequence[_Place], *, complete: bool) -> Iterator[str]:
+    used = Counter[str]()
     for place in places:
         used.update(place.uses.grants)
-        allowed |= place.uses.allowed
+    for name, approval, _ in _late(places):
+        used[approval] -= name == RETURNED
+    allowed = _allowed(places)
+    whole = complete and all(place.uses.is_whole for place in places)
     for approval, count in used.items():
-        most = allowed.get(approval, 1)
+        # One for minutes, of which nothing says how often, is no fault.
+        most = allowed.get(approval, 1 if whole else count)
         if count > most:
             where = [place.shown for place in places if place.uses.grants[approval] > 0]
             yield (
@@ -336,10 +345,24 @@ def _overused(places: Sequence[_Place]) -> Iterator[str]:
             )
 
 
+def _allowed(places: Sequence[_Place]) -> dict[str, int]:
+    """How often each approval could be used, as far as a record says it."""
+    found: dict[str, int] = {}
+    for place in places:
+        found |= place.uses.allowed
+    return found
+
+
+def _late(places: Sequence[_Place]) -> set[tuple[str, str, str]]:
+    """What was recorded late, each once: gates may record the same."""
+    return {late for place in places for late in place.uses.late}
+
+
 def _reused_nonces(places: Sequence[_Place]) -> Iterator[str]:
-    used: Counter[str] = Counter()
+    used = Counter[str]()
     for place in places:
         used.update(place.uses.nonces)
+    used.update([nonce for name, nonce, _ in _late(places) if name == NONCE_USED])
     for nonce, count in used.items():
         if count > 1:
             where = [place.shown for place in places if place.uses.nonces[nonce] > 0]

@@ -18,6 +18,7 @@ from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
 from tidegate.model.worker_share import WorkerShare
 from tidegate.secrets.readers import use_settings
+from tidegate.store.opening import read_gates
 
 _PATIENCE_S = 5.0
 
@@ -41,8 +42,6 @@ def connection_totals(config: Config) -> Iterator[str]:
 def _live_gates(config: Config, url: str) -> tuple[int, int, str]:
     """How many gates serve on the state with this one, and in how many processes; why it is not
     known of others."""
-    from tidegate.store.postgres.gates import read_gates  # needs an extra
-
     try:
         own = find_gate_id(state_path(config.state) / "audit")
         gates, now = read_gates(url)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.api import State
+from tidegate.store.gates import GateEntry
 
 FILE = "state.db"
 
@@ -21,9 +22,23 @@ def open_state(url: str | None, directory: Path) -> State:
     try:
         from tidegate.store.postgres.state import PostgresState
     except ImportError as error:
-        raise TidegateError(
-            Code.ENGINE_MISSING,
-            "A state in PostgreSQL needs the extra `postgres`.",
-            hint='Install it: pip install "tidegate[postgres]"',
-        ) from error
+        raise _needs_extra() from error
     return PostgresState(url, directory)
+
+
+def read_gates(url: str) -> tuple[tuple[GateEntry, ...], float]:
+    """The gates of the state in the database of a URL, and the time there. Nothing is made or
+    changed. Raises: TidegateError STATE_FAILED, also if there is no state; ENGINE_MISSING."""
+    try:
+        from tidegate.store.postgres import gates
+    except ImportError as error:
+        raise _needs_extra() from error
+    return gates.read_gates(url)
+
+
+def _needs_extra() -> TidegateError:
+    return TidegateError(
+        Code.ENGINE_MISSING,
+        "A state in PostgreSQL needs the extra `postgres`.",
+        hint='Install it: pip install "tidegate[postgres]"',
+    )

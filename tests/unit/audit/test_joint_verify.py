@@ -256,6 +256,31 @@ def test_an_approval_that_was_given_back_or_is_for_several_calls_counts_as_it_wa
     assert "could be used 2 times and was used 3 times" in fault
 
 
+def test_one_record_alone_does_not_say_how_often_an_approval_of_another_gate_counts(gates):
+    allowed = event("approval.allowed", approval="ap1", minutes="5", uses="2")
+    used = event("approval.used", approval="ap1")
+    gates.write(gates.a, events=[used, used])
+    assert gates.faults(gates.a, complete=False) == []
+    assert len(gates.faults()) == 1
+    gates.write(gates.b, events=[allowed])
+    assert gates.faults() == []
+
+
+def test_what_two_gates_recorded_late_is_one_use(gates):
+    nonce = event("request_state.used", nonce="abc1", happened_at="2026-11-30T11:00:00+00:00")
+    gates.write(gates.a, events=[nonce])
+    gates.write(gates.b, events=[nonce])
+    assert gates.faults() == []
+    gates.write(gates.b, events=[event("request_state.used", nonce="abc1")])
+    assert len(gates.faults()) == 1
+
+    used = event("approval.used", approval="ap1")
+    late = event("approval.returned", approval="ap1", happened_at="2026-11-30T11:00:00+00:00")
+    gates.write(gates.a, events=[used, used, late])
+    gates.write(gates.b, events=[used, late])
+    assert any("was used 2 times" in each for each in gates.faults())
+
+
 def test_a_sealed_answer_that_was_used_at_two_gates_is_found(gates):
     used = event("request_state.used", nonce="abc1")
     gates.write(gates.a, events=[used])

@@ -26,6 +26,7 @@ from tidegate.config.model import Config
 from tidegate.config.state import state_directory, state_url
 from tidegate.errors import Code, TidegateError
 from tidegate.store.gates import GateEntry
+from tidegate.store.opening import read_gates
 
 CHANGED = 1
 """The exit status of `verify` when the log was changed."""
@@ -84,8 +85,6 @@ def _known_gates(config: Config) -> tuple[tuple[GateEntry, ...] | None, str]:
     url = state_url(config.state_url)
     if url is None:
         return None, ""
-    from tidegate.store.postgres.gates import read_gates  # needs an extra
-
     try:
         return read_gates(url)[0], ""
     except TidegateError as error:
