@@ -71,8 +71,10 @@ def test_processes_on_one_volume_share_the_lease(state, volume):
 def test_a_copied_volume_is_refused_and_told_who_holds_the_id(state, volume):
     held = take(state, volume)
     copied = copy_of(volume)
+    waited = []
 
-    def renew(_):
+    def renew(seconds):
+        waited.append(seconds)
         (entry,) = state.gates.list()
         state.gates.claim(entry._replace(renewed_at=entry.renewed_at + 3, expires_at=2e10))
 
@@ -80,6 +82,7 @@ def test_a_copied_volume_is_refused_and_told_who_holds_the_id(state, volume):
         take(state, copied, wait=renew)
     error = caught.value
     assert error.code is Code.STATE_FAILED
+    assert len(waited) == 1, "it was refused as soon as the other one had renewed its lease"
     assert f":{volume}`" in error.message and str(copied) in error.message
     assert error.details["gate"] == held.id
     assert "move `audit`" in error.hint
