@@ -42,8 +42,8 @@ class SqliteGateStore:
 
     def list(self) -> tuple[GateEntry, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM gates ORDER BY id").fetchall()
-            return tuple([GateEntry(*row) for row in cast("list[Any]", rows)])
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM gates ORDER BY id")
+            return tuple([GateEntry(*row) for row in cast("list[Any]", rows.fetchall())])
 
     def forget(self, id: str) -> bool:
         with self._file.changing() as connection:
