@@ -102,7 +102,7 @@ class _Verification:
         keys: Path | None,
         anchors: Sequence[Checkpoint],
         trusted: dict[str, bytes],
-        outside: Outside,
+        outside: Outside = NOTHING,
     ) -> None:
         self._directory = directory
         self._trusted = dict(trusted)
