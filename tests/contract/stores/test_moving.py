@@ -15,6 +15,7 @@ from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.model.tasks import TaskRecord
 from tidegate.store import moving
+from tidegate.store.gates import GateEntry
 from tidegate.store.opening import open_state
 from tidegate.store.records import (
     AnswerEntry,
@@ -90,6 +91,8 @@ def fill(state):
     state.shipping.save("aa", "siem", {"000001.jsonl": Position(5, 2, True)})
     state.budgets.add(Budget("b1", "calls", "minute", 100, token="ann"))
     state.budgets.take("b1", 60, 1)
+    state.messages.send("one", "", "hello", b"\x00body", 1.0)
+    state.gates.claim(GateEntry("g1", "holder", "a:/place", "key", 2, b"head", 1.0, 9.0))
 
 
 def read(state):
@@ -110,6 +113,7 @@ def read(state):
         state.queries.list(["s1"]), state.queries.version("q1", 1),
         state.queries.last_runs("Ada", ["q1"]), state.queries.attached("Ada"),
         state.shipping.positions("aa", "siem"), state.budgets.list(), state.budgets.taken(0),
+        state.messages.read("two", 0, 9), state.gates.list(),
     )  # fmt: skip
 
 
