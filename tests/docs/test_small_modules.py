@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,10 @@ def imported(file: Path) -> set[str]:
     return {name if name in FILES else name.rpartition(".")[0] for name in names} & FILES.keys()
 
 
-USERS = Counter(each for file in FILES.values() for each in imported(file))
+@cache
+def users() -> Counter[str]:
+    """How many modules import each."""
+    return Counter(each for file in FILES.values() for each in imported(file))
 
 
 def is_small(name: str) -> bool:
@@ -65,6 +69,8 @@ def is_loaded_by_name(name: str) -> bool:
 
 def test_a_small_module_has_a_reason() -> None:
     alone = {
-        name for name in FILES if is_small(name) and USERS[name] < 2 and not is_loaded_by_name(name)
+        name
+        for name in FILES
+        if is_small(name) and users()[name] < 2 and not is_loaded_by_name(name)
     }
     assert alone == REASONS.keys()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -87,17 +88,22 @@ def texts(node: ast.AST) -> Iterator[str]:
             yield from [each.value] if isinstance(each.value, str) else []
 
 
-def hints_in(path: Path) -> Iterator[str]:
+@cache
+def hints_in(path: Path) -> list[str]:
     """The hints that a module gives: what it passes as `hint` or `find`, returns from a function
     of that name, or keeps in a table of an `errors` module."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    return [*found_hints(ast.parse(path.read_text()), path.name == "errors.py")]
+
+
+def found_hints(tree: ast.Module, has_tables: bool) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.keyword) and node.arg in ("hint", "find"):
             yield from texts(node.value)
         elif isinstance(node, ast.FunctionDef) and "hint" in node.name:
             for each in ast.walk(node):
                 if isinstance(each, ast.Return) and each.value is not None:
                     yield from texts(each.value)
-        elif isinstance(node, ast.Dict | ast.Tuple) and path.name == "errors.py":
+        elif isinstance(node, ast.Dict | ast.Tuple) and has_tables:
             for text in texts(node):
                 if text.endswith(".") and " " in text:
                     yield text
@@ -110,7 +116,8 @@ def surface_of(parts: tuple[str, ...]) -> str:
     return parts[1] if parts[0] == "surfaces" and len(parts) > 2 else ""
 
 
-def collect() -> dict[str, set[str]]:
+@cache
+def hints() -> dict[str, set[str]]:
     """All hints of the package that a caller may get, with the folders of surfaces that give them,
     or `` where it is no surface's own."""
     found: dict[str, set[str]] = {each.hint: {""} for each in ERRORS.values()}
@@ -138,7 +145,6 @@ def hints_for_pages() -> set[str]:
     return found
 
 
-HINTS = collect()
 OF_CODES = {mapping.hint for mapping in ERRORS.values()}
 TOOLS = {
     "core": names_of_tools("core"),
@@ -152,7 +158,7 @@ ALL = set().union(EXTENDED, *TOOLS.values())
 def shown(surface: str) -> Iterator[tuple[str, str]]:
     """Each hint that callers of the surface may get, and how it is shown to them."""
     guide: Guide = GUIDES[surface]
-    for hint, owners in HINTS.items():
+    for hint, owners in hints().items():
         if hint in OF_CODES and hint not in TOPICS:
             continue  # comes with its code, below
         if "" in owners or surface in owners:
@@ -169,9 +175,9 @@ def foreign(text: str, own: set[str]) -> list[str]:
 
 
 def test_enough_hints_are_collected() -> None:
-    assert len(HINTS) > 200
-    assert set(TOPICS) <= set(HINTS)
-    assert "Cast one side: CAST(… AS NAME) or CAST(… AS NAME)." in HINTS
+    assert len(hints()) > 200
+    assert set(TOPICS) <= set(hints())
+    assert "Cast one side: CAST(… AS NAME) or CAST(… AS NAME)." in hints()
 
 
 @pytest.mark.parametrize("surface", sorted(GUIDES))
