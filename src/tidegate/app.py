@@ -215,8 +215,9 @@ class App:
         times = config.tasks
         self.tasks = Tasks(
             *(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s)),
-            *(change_state, clock),
+            *(change_state, clock, self.siblings.share.number),
         )
+        self.state.versions.load_with("tasks", self.tasks.load_elsewhere)
         self.webhook = WebhookSender(
             self.state.webhook,
             config.approvals.webhook,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from support.worker_gate import WorkerGate, worker_gate
 
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerGate]:
-    with worker_gate(tmp_path_factory.mktemp("gate")) as made:
+    tasks = {"after_s": 0.5, "answer_s": 1.5}
+    with worker_gate(tmp_path_factory.mktemp("gate"), tasks=tasks) as made:
         yield made
 
 
@@ -35,6 +37,46 @@ def test_while_a_worker_does_nothing_the_other_takes_all_new_callers(
 ) -> None:
     with gate.paused(number):
         assert [count(gate) for _ in range(8)] == [500] * 8
+
+
+def test_a_call_that_lasts_is_one_call_whichever_worker_is_asked_about_it(
+    gate: WorkerGate,
+) -> None:
+    same, another = (f"SELECT count(*) AS n, {n} AS other FROM items" for n in (1, 2))
+    tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+    def text_of(answer: Any) -> str:
+        return answer["result"]["content"][0]["text"]
+
+    with closing(gate.connection_at(1)) as one, closing(gate.connection_at(2)) as two:
+        with locked(gate.state.parent / "shop.db"):
+            begun = gate.query(same, one)
+            assert text_of(begun) == text_of(gate.query(same, two))
+            handle = json.loads(text_of(begun))["more"]
+            given = {"name": "query", "arguments": {"sql": another}}
+            task = gate.ask(one, "tools/call", tasks, **given)["result"]["taskId"]
+        while "still running" in (
+            text := text_of(gate.ask(two, "tools/call", name="more", arguments={"handle": handle}))
+        ):
+            pass
+        assert '"rows":[[500,1]]' in text
+
+        def look() -> Any:
+            found = gate.ask(two, "tasks/get", tasks, taskId=task)["result"]
+            return None if found["status"] == "working" else found
+
+        assert '"rows":[[500,2]]' in text_of(wait_until(look, "the task ends"))
+    lines = [each.get("statement") for each in records(gate.state)]
+    assert (lines.count(same), lines.count(another)) == (1, 1)
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """While the block runs, statements on the database wait."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
 
 
 def test_the_figures_are_those_of_all_workers(gate: WorkerGate) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 from support.command_line import Serving, serving
 from support.eventually import PATIENCE_S, wait_until
 
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
+PREFIX = "io.modelcontextprotocol/"
+META: dict[str, Any] = {
+    f"{PREFIX}protocolVersion": "2026-07-28", f"{PREFIX}clientCapabilities": {}
+}  # fmt: skip
 
 
 class WorkerGate:
@@ -87,10 +87,21 @@ class WorkerGate:
         if connection is None:
             with closing(self.connect()) as own:
                 return self.query(sql, own)
-        params = {"name": "query", "arguments": {"sql": sql}, "_meta": META}
-        frame = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        return self.ask(connection, "tools/call", name="query", arguments={"sql": sql})
+
+    def ask(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        capabilities: Mapping[str, Any] | None = None,
+        **params: Any,
+    ) -> Any:
+        """The answer to a request of 2026-07-28 on a connection."""
+        meta = META | {f"{PREFIX}clientCapabilities": capabilities or {}}
+        frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         headers = {
-            "Content-Type": "application/json", "Mcp-Method": "tools/call", "Mcp-Name": "query",
+            "Content-Type": "application/json", "Mcp-Method": method,
+            "Mcp-Name": params.get("name") or params["taskId"],
             "MCP-Protocol-Version": "2026-07-28",
         }  # fmt: skip
         connection.request("POST", "/mcp", json.dumps(frame), headers)

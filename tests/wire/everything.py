@@ -81,6 +81,9 @@ class Everything:
     def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
         return ToolResult([model.text(f"still running: {id}")])
 
+    def lost(self, context: Context, tool: str, words: str) -> ToolResult:
+        return ToolResult([model.text(words)], is_error=True)
+
     async def release(
         self, context: Context, task: Task, outcome: ToolResult | model.RpcError
     ) -> ToolResult:

@@ -73,12 +73,12 @@ class Gate:
         with closing(sqlite3.connect(self.database)) as connection:
             return [row[0] for row in connection.execute("SELECT name FROM towns ORDER BY id")]
 
-    def until_changing(self, task: str) -> None:
-        """Return when it is kept that the task may change data."""
+    def until_changing(self, task: str = "%") -> None:
+        """Return when it is kept that the task, or any, may change data."""
 
         def look() -> bool:
             with closing(sqlite3.connect(self.state / "state.db")) as connection:
-                query = "SELECT changes FROM tasks WHERE id = ?"
+                query = "SELECT max(changes) FROM tasks WHERE id LIKE ?"
                 return bool(connection.execute(query, (task,)).fetchone()[0])
 
         wait_until(look, "the change is sent")

@@ -32,6 +32,9 @@ class KeptRecords:
     def find(self, id: str) -> TaskRecord | None:
         return self.records.get(id)
 
+    def calls(self, most: int) -> tuple[TaskRecord, ...]:
+        return tuple([each for each in self.records.values() if each.call][:most])
+
     def renew(self, server: str, until: float) -> None:
         """Does nothing: this process is the only one."""
 

@@ -369,6 +369,32 @@ def test_the_handle_of_core_says_the_same_after_a_restart(
         assert re.match(r"result\.gone: .*It had changed nothing: send the call again\.", text)
 
 
+def test_after_a_restart_the_same_change_is_not_made_again_before_its_caller_knows(
+    gate: Gate, alive_soon: Callable[[], None]
+) -> None:
+    gate.write(tasks="answer_s = 0.3\nafter_s = 0.2", more="stop_grace_s = 0.1")
+    gate.start()
+
+    def send() -> str:
+        peer = HttpPeer(gate.port, "2025-06-18", capabilities={}, path="/mcp/workbench")
+        peer.token = gate.token
+        with peer.connect():
+            listed = peer.call("list_connections").text
+            id = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", listed)[0]
+            given = {"connection_id": id, "query": SLOW_UPDATE}
+            return json.dumps(peer.call("execute_query", given).response)
+
+    assert "still runs" in send()
+    gate.until_changing()
+    gate.kill()
+    alive_soon()
+    gate.start()
+    assert "not known whether it changed data" in send()
+    intents = [each for each in records(gate.state) if each.get("statement") == SLOW_UPDATE]
+    assert len(intents) == 1, "it did not run again"
+    assert "still runs" in send(), "its caller knows, and means it"
+
+
 @pytest.fixture
 def alive_soon(gate: Gate) -> Callable[[], None]:
     """Lets the time pass for which a process that was killed may still be there."""

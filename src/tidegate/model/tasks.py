@@ -16,7 +16,9 @@ class TaskRecord(msgspec.Struct, frozen=True):
     `id` has 128 random bits, and is no right: only the `actor` may use it. `server` names the
     process that works on it, which is there until `alive_until` at least, and says so again in
     time. `waiting`: a person is asked, and what that is about was not sent yet. `changes`: what was
-    sent may change data, which is kept here before it is sent.
+    sent may change data, which is kept here before it is sent. `call` is the digest by which the
+    same call is found when it is sent again; empty if its client comes back in another way, or has
+    had what there is.
     """
 
     id: str
@@ -30,6 +32,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
     status: TaskStatus = "working"
     waiting: bool = False
     changes: bool = False
+    call: str = ""
 
 
 def lost_words(record: TaskRecord) -> str:
@@ -37,10 +40,10 @@ def lost_words(record: TaskRecord) -> str:
     if record.status in ENDED:
         if record.changes:
             return (
-                "The call had ended, and its result is not kept any more. If it changed data, that"
+                "The call had ended, and its result is not here any more. If it changed data, that"
                 " change stands: check the data before you send it again."
             )
-        return "The call had ended, and its result is not kept any more. Send the call again."
+        return "The call had ended, and its result is not here any more. Send the call again."
     if record.waiting and not record.changes:
         return (
             "The server ended while the call waited for a person: nothing ran. Send the same call"

@@ -42,7 +42,7 @@ from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.sessions import Sessions
 from tidegate.protocol.tasks import Tasks
-from tidegate.protocol.transport import Answer, TransportContext
+from tidegate.protocol.transport import Answer, ServedElsewhere, TransportContext
 from tidegate.tracing import Tracing
 
 logger = logging.getLogger("tidegate.protocol")
@@ -84,7 +84,8 @@ class Kernel:
         self._round_trips = MultiRoundTrip(seal or RequestState())
 
     async def serve(self, frame: bytes, transport: TransportContext) -> Answer | None:
-        """Answer one frame; None if it needs no answer (a notification or a response)."""
+        """Answer one frame; None if it needs no answer (a notification or a response). Raises:
+        ServedElsewhere, where the transport passes on."""
         repeated = transport.repeated
         if repeated is not None:
             call = repeated.find(frame, transport)
@@ -147,6 +148,8 @@ class Kernel:
         except asyncio.CancelledError:
             if span is not None:
                 span.cancelled = True
+            raise
+        except ServedElsewhere:
             raise
         except Exception:
             logger.exception("fault while serving %s", message.method)

@@ -12,14 +12,16 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from msgspec import structs
+
 from tidegate.errors import TidegateError
 from tidegate.model.tasks import TaskRecord, lost_words
 from tidegate.protocol import render
 from tidegate.protocol.jsonrpc import encode, result_frame
 from tidegate.protocol.model import INTERNAL_ERROR, RpcError, Server, ToolResult
 from tidegate.protocol.request_state import bind
-from tidegate.protocol.tasks import ALIVE_S, Task, Tasks, is_open
-from tidegate.protocol.transport import Answer
+from tidegate.protocol.tasks import ALIVE_S, Task, Tasks, is_open, worker_of
+from tidegate.protocol.transport import Answer, ServedElsewhere
 
 if TYPE_CHECKING:  # which names these calls
     from tidegate.protocol.request import McpRequest
@@ -27,6 +29,9 @@ if TYPE_CHECKING:  # which names these calls
 EXTENSION = "io.modelcontextprotocol/tasks"
 _TICKS = 8
 """How often the calls under way are checked in the shorter of the two times."""
+MOST_SEEN_S = 2.5
+"""A call that can be joined is known to every process on the state before its client has its reply:
+one that has not read the state for two seconds lets no call in."""
 
 Refuse = Callable[[bytes, RpcError, "McpRequest | None"], Answer]
 
@@ -64,7 +69,8 @@ class LongCalls:
         times = tasks.times
         self._pause_s = min(times.after_s, times.answer_s) / _TICKS
         self._after = math.ceil(times.after_s / self._pause_s)
-        self._answer = math.ceil(times.answer_s / self._pause_s)
+        self._seen_s = min(MOST_SEEN_S, times.answer_s / 20)
+        self._answer = math.ceil((times.answer_s - self._seen_s) / self._pause_s)
         self._leaving: dict[McpRequest, asyncio.Task[None]] = {}
 
     def check_later(self) -> None:
@@ -107,9 +113,10 @@ class LongCalls:
     async def _leave(self, request: McpRequest) -> None:
         call = request.called
         takes_task = declares_tasks(request)
-        if call is None or (self._key(request) is None and not takes_task):
+        key = None if takes_task else self._key(request)
+        if call is None or (key is None and not takes_task):
             return  # its client could not come back for it
-        task = await self._start_task(request, call.name)
+        task = await self._start_task(request, call.name, key)
         if task is None:
             return
         started = request.stream is not None and request.stream.started
@@ -119,24 +126,27 @@ class LongCalls:
         request.task = task
         if request.stream is not None:
             request.stream.keep()
-        if takes_task:
+        if key is None:
             answer = self._created(request, task)
         else:
             self._forget_stale()
-            if (key := self._key(request)) is not None:
-                self.same[key] = task
+            self.same[key] = task
             answer = self._still_running(request, task)
         if request.running is not None:
             request.running.pop(request.id, None)
         request.answer_early(answer)
 
-    async def _start_task(self, request: McpRequest, tool: str) -> Task | None:
-        """A task that is kept as its call is now: while it was written, the call went on. None if
-        it is not kept."""
+    async def _start_task(self, request: McpRequest, tool: str, key: bytes | None) -> Task | None:
+        """A task that is kept as its call is now: while it was written, the call went on. By its
+        `key` other processes know it from then on. None if it is not kept."""
         waiting, changes = request.waits_for, request.may_change
+        call = "" if key is None else key.hex()
+        surface = self._server.info.name
         task = await self.tasks.start(
-            request, self._server.info.name, tool, waiting=waiting, changes=changes
+            request, surface, tool, waiting=waiting, changes=changes, call=call
         )
+        if task is not None and key is not None:
+            await asyncio.sleep(self._seen_s)
         while task is not None and (waiting, changes) != (request.waits_for, request.may_change):
             waiting, changes = request.waits_for, request.may_change
             try:
@@ -180,14 +190,41 @@ class LongCalls:
         task = None if key is None else self.same.get(key)
         if key is None or task is None:
             return None
-        if self.tasks.is_stale(task):
+        if self.tasks.is_stale(task.record):
             del self.same[key]
             return None
         return task
 
+    async def join_elsewhere(self, request: McpRequest) -> ToolResult | None:
+        """The reply to a call that another process has, or had when it ended; None if there is no
+        such call, or this one may run in its place. Raises: RpcError, ServedElsewhere."""
+        call, actor = request.called, request.actor
+        if call is None or actor.id not in self.tasks.elsewhere:
+            return None
+        if (key := self._key(request)) is None:
+            return None
+        record = await self.tasks.find_call(key.hex(), actor)
+        if record is None:
+            return None
+        self.pass_on(request, record.id)
+        record = await self.tasks.wait_elsewhere(record, request.cancellation)
+        if is_open(record):
+            return self._server.still_running(request, call.name, record.id)
+        self.tasks.forget_call(record)
+        if not record.changes or record.status == "cancelled":
+            return None
+        return self._server.lost(request, call.name, lost_words(record))
+
+    def pass_on(self, request: McpRequest, id: str) -> None:
+        """Have the worker answer that has the task of this id, if it is another one. Raises:
+        ServedElsewhere."""
+        worker = worker_of(id)
+        if 0 < worker <= request.passes_on and worker != self.tasks.worker:
+            raise ServedElsewhere(worker)
+
     def _forget_stale(self) -> None:
         for key, task in list(self.same.items()):
-            if self.tasks.is_stale(task):
+            if self.tasks.is_stale(task.record):
                 del self.same[key]
 
     async def join(self, request: McpRequest, task: Task) -> ToolResult:
@@ -198,14 +235,17 @@ class LongCalls:
         return await self._given_out(request, task)
 
     async def resume(self, request: McpRequest, id: str) -> Resumed:
-        """Wait on for the call that was answered before it had ended. Raises: RpcError, and as
-        the state."""
+        """Wait on for the call that was answered before it had ended. Raises: RpcError,
+        ServedElsewhere, and as the state."""
         self.open.pop(request, None)  # it is answered in time, and is no call of its own
         task = self.tasks.find(id, request.actor)
         if task is None:
+            self.pass_on(request, id)
             record = await self.tasks.find_record(id, request.actor)
             if record is None:
                 return Resumed(lost=NO_SUCH_CALL)
+            if not is_open(record):
+                self.tasks.forget_call(record)
             return Resumed(lost=elsewhere_words(record))
         if not await self.tasks.wait(task, request.cancellation):
             return Resumed()
@@ -228,6 +268,8 @@ class LongCalls:
         for key, same in list(self.same.items()):
             if same is task:
                 del self.same[key]
+        self.tasks.forget_call(task.record)
+        task.record = structs.replace(task.record, call="")
 
     async def _released(self, request: McpRequest, task: Task) -> ToolResult:
         """The outcome of a task, if its caller may still have it. Raises: RpcError."""
@@ -237,15 +279,16 @@ class LongCalls:
         return await self._server.release(request, task, outcome)
 
     def _key(self, request: McpRequest) -> bytes | None:
-        """What makes two calls the same: the caller, the tool, its arguments, and what its session
-        has opened. Without a session the arguments have the handle of what was opened. None for
-        arguments that are read but nested too deeply to be written."""
+        """What makes two calls the same: the caller, the tool of this server, its arguments, and
+        what its session has opened. Without a session the arguments have the handle of what was
+        opened. None for arguments that are read but nested too deeply to be written."""
         call, session = request.called, request.session
         if call is None:
             return None
         of_session = session.state.id if session is not None and session.state.watched else ""
         try:
-            return bind(request.actor.id, of_session, call.name, call.arguments)
+            tool = f"{self._server.info.name} {call.name}"
+            return bind(request.actor.id, of_session, tool, call.arguments)
         except RecursionError:
             return None
 

@@ -143,6 +143,8 @@ async def call_tool(served: ServedServer, request: McpRequest, params: p.CallToo
     request.called, request.calls = params, calls
     if calls.same and (same := calls.find_same(request)) is not None:
         return _rendered(served, request, await calls.join(request, same))
+    if calls.tasks.elsewhere and (known := await calls.join_elsewhere(request)) is not None:
+        return _rendered(served, request, known)
     calls.open[request] = calls.checks
     if not calls.checking:
         calls.check_later()

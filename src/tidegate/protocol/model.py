@@ -341,6 +341,11 @@ class Server(Protocol):
         (`Context.resume`). Raises: RpcError, which is then the reply."""
         ...
 
+    def lost(self, context: Context, tool: str, words: str) -> ToolResult:
+        """The reply to a call that is known from before, of which no result is here. Raises:
+        RpcError, which is then the reply."""
+        ...
+
     async def release(
         self, context: Context, task: Task, outcome: ToolResult | RpcError
     ) -> ToolResult:

@@ -83,6 +83,7 @@ class McpRequest(msgspec.Struct, eq=False, kw_only=True):
     body: ReplyBody | None = None
     stream: TextStream | None = None
     early: Callable[[Answer], None] | None = None
+    passes_on: int = 0
     called: p.CallTool | None = None
     """The call of a tool that this is, and `calls` those that are under way with it."""
     calls: LongCalls | None = None

@@ -114,6 +114,7 @@ def _open_stateless(
         address=transport.address,
         cancellation=transport.cancellation,
         early=transport.early,
+        passes_on=transport.passes_on,
         states=served.states,
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
     )
@@ -180,6 +181,7 @@ def _open_in_session(
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
         early=transport.early,
+        passes_on=transport.passes_on,
         closer=transport.closer,
         body=transport.body,
     )
@@ -206,6 +208,7 @@ def _open_alone(
         wants_progress=PROGRESS_KEY in meta and progress_token(meta) is not None,
         cancellation=transport.cancellation,
         early=transport.early,
+        passes_on=transport.passes_on,
         closer=transport.closer,
         body=transport.body,
     )

@@ -74,9 +74,11 @@ async def _cancel_elsewhere(calls: LongCalls, record: TaskRecord) -> None:
 
 async def _find(calls: LongCalls, request: McpRequest, id: str) -> Task | TaskRecord:
     """The caller's task, or what the state knows of one that another process has or had. Raises:
-    RpcError INVALID_PARAMS if there is none, and as the state."""
+    RpcError INVALID_PARAMS if there is none, ServedElsewhere, and as the state."""
     found = calls.tasks.find(id, request.actor)
-    found = found or await calls.tasks.find_record(id, request.actor)
+    if found is None:
+        calls.pass_on(request, id)
+        found = await calls.tasks.find_record(id, request.actor)
     if found is None:
         raise RpcError(INVALID_PARAMS, "Invalid params: there is no such task of this caller")
     return found

@@ -35,6 +35,8 @@ MOST_OPEN_OF_ACTOR = 32
 STALE_S = 600.0
 """For how long rows that were read wait for the same call to come again."""
 MOST_KNOWN = 4_096
+MOST_ELSEWHERE = 10_000
+"""Calls of other processes by which the same call is known."""
 MOST_KEPT = 64
 MOST_KEPT_BYTES = 67_108_864
 """Results that wait, as many and as large as results of which rows wait."""
@@ -55,6 +57,7 @@ class TaskRecords(Protocol):
     def add(self, record: TaskRecord) -> None: ...
     def update(self, record: TaskRecord) -> None: ...
     def find(self, id: str) -> TaskRecord | None: ...
+    def calls(self, most: int) -> tuple[TaskRecord, ...]: ...
     def renew(self, server: str, until: float) -> None: ...
     def forget(self, before: float) -> None: ...
 
@@ -212,12 +215,17 @@ class Tasks:
         times: TaskTimes,
         ask_state: AskState = asyncio.to_thread,
         clock: Callable[[], float] = time.time,
+        worker: int = 0,
     ) -> None:
+        """`worker` is the number of this process among those of its gate, if there are several."""
         self.times = times
         self.clock = clock
+        self.worker = worker
         self._ask_state = ask_state
         self.cancel_elsewhere: Callable[[bytes], Awaitable[None]] | None = None
         """Has the process that runs the task of an id end it; None if there is no other."""
+        self.elsewhere: dict[str, dict[str, str]] = {}
+        """The ids of the calls that other processes have or had, by actor and `TaskRecord.call`."""
         self._records = records
         self._server = os.urandom(8).hex()
         self._tasks: dict[str, Task] = {}
@@ -225,6 +233,7 @@ class Tasks:
         """How many tasks of each actor have not ended."""
         self._renewal: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
+        self._writing = asyncio.Lock()
 
     async def start(
         self,
@@ -234,6 +243,7 @@ class Tasks:
         *,
         waiting: str,
         changes: bool,
+        call: str = "",
     ) -> Task | None:
         """A task, kept in the state, for a call under way; None if there is no room for one more,
         or if it cannot be kept. `waiting` says for which person's answer it waits."""
@@ -241,7 +251,7 @@ class Tasks:
             return None
         now = self.clock()
         record = TaskRecord(
-            id=os.urandom(16).hex(),
+            id=_new_id(self.worker),
             actor=request.actor.id,
             surface=surface,
             tool=tool,
@@ -251,6 +261,7 @@ class Tasks:
             alive_until=now + ALIVE_S,
             waiting=bool(waiting),
             changes=changes,
+            call=call,
         )
         task = Task(record, request.actor, request.cancellation, request.work)
         task.clock, task.message = self.clock, waiting
@@ -284,8 +295,13 @@ class Tasks:
     def drop(self, task: Task) -> None:
         """Forget a task whose call was answered as any call is."""
         self._remove(task)
-        record = structs.replace(task.record, status="cancelled")
+        record = structs.replace(task.record, status="cancelled", call="")
         self._write(record)
+
+    def forget_call(self, record: TaskRecord) -> None:
+        """Let the same call, sent from now on, be another one, in every process."""
+        if record.call:
+            self._write(structs.replace(record, call=""))
 
     def settle(self, task: Task, outcome: ToolResult | RpcError) -> None:
         """End a task, and keep its outcome for those who ask."""
@@ -307,17 +323,51 @@ class Tasks:
         if task is not None:
             task.cancel()
 
-    def is_stale(self, task: Task) -> bool:
+    def is_stale(self, record: TaskRecord) -> bool:
         """Whether the same call sent now means another one: the rows that were read are old. A
         change is not made again for as long as its outcome is kept."""
-        kept_s = self.times.keep_s if task.record.changes else min(self.times.keep_s, STALE_S)
-        return task.status in ENDED and task.record.updated_at < self.clock() - kept_s
+        kept_s = self.times.keep_s if record.changes else min(self.times.keep_s, STALE_S)
+        return record.status in ENDED and record.updated_at < self.clock() - kept_s
+
+    def load_elsewhere(self) -> None:
+        """Read which calls other processes have, on any thread. Raises: as the state."""
+        found: dict[str, dict[str, str]] = {}
+        for record in self._records.calls(MOST_ELSEWHERE):
+            if record.server != self._server:
+                found.setdefault(record.actor, {}).setdefault(record.call, record.id)
+        self.elsewhere = found
+
+    async def find_call(self, call: str, actor: Actor) -> TaskRecord | None:
+        """The same call of this actor that another process has or had, if what became of it counts
+        for one that is sent now. Raises: as the state."""
+        id = self.elsewhere.get(actor.id, {}).get(call)
+        record = None if id is None else await self.find_record(id, actor)
+        if record is None or record.call != call or self.is_stale(record):
+            return None
+        is_old = record.updated_at < self.clock() - self.times.keep_s
+        return None if is_old and not is_open(record) else record
+
+    async def wait_elsewhere(self, record: TaskRecord, cancellation: Cancellation) -> TaskRecord:
+        """What is kept of a task of another process once it has ended, or when a reply is due.
+        Raises: as the state."""
+        loop = asyncio.get_running_loop()
+        until, pause_s = loop.time() + self.times.answer_s, min(1.0, self.times.answer_s / 8)
+        while is_open(record) and not cancellation.cancelled and loop.time() < until:
+            await asyncio.sleep(pause_s)
+            found = await self._ask_state(self._records.find, record.id)
+            if found is None:
+                break
+            record = self._by_this_clock(found)
+        return record
 
     async def find_record(self, id: str, actor: Actor) -> TaskRecord | None:
         """What the state knows of a task that another process has or had. Raises: as the state."""
         record = await self._ask_state(self._records.find, id)
         if record is None or record.actor != actor.id:
             return None
+        return self._by_this_clock(record)
+
+    def _by_this_clock(self, record: TaskRecord) -> TaskRecord:
         ahead_s = self.clock() - time.time()  # of this machine's clock, which `is_open` reads
         return structs.replace(record, alive_until=record.alive_until - ahead_s)
 
@@ -390,7 +440,8 @@ class Tasks:
 
         async def work() -> None:
             try:
-                await self._ask_state(write)
+                async with self._writing:  # what is written last is what counts
+                    await self._ask_state(write)
             except Exception as error:  # noqa: BLE001  there is no caller to tell
                 logger.warning(complaint, error)
 
@@ -424,6 +475,18 @@ class TaskOwner(Protocol):
     def cancellation(self) -> Cancellation: ...
     @property
     def work(self) -> Work | None: ...
+
+
+def _new_id(worker: int) -> str:
+    """128 random bits and, of several workers, the number of the one that has the task."""
+    id = os.urandom(16).hex()
+    return f"{id}-{worker}" if worker else id
+
+
+def worker_of(id: str) -> int:
+    """The number of the worker that has the task of that id; 0 if it names none."""
+    number = id.partition("-")[2]
+    return int(number) if number.isascii() and number.isdigit() and len(number) < 4 else 0
 
 
 def _size(task: Task) -> int:

@@ -26,6 +26,15 @@ class Answer(NamedTuple):
     headers: Sequence[tuple[bytes, bytes]] = ()
 
 
+class ServedElsewhere(Exception):
+    """Unwinds a request that another worker of the gate is to answer: it has the task that the
+    request is about. Only raised where the edge can pass the request on (`passes_on`)."""
+
+    def __init__(self, worker: int) -> None:
+        super().__init__(f"worker {worker}")
+        self.worker = worker
+
+
 class TransportContext(msgspec.Struct, eq=False):
     """Who sent a frame, over which transport, and where messages to the client are sent.
 
@@ -33,7 +42,8 @@ class TransportContext(msgspec.Struct, eq=False):
     session, if it has one; the kernel sets it when the frame opens one. With a `body` a result may
     be sent while it is produced, and the frame of the answer is then the rest of it. `repeated` are
     the calls that the connection has sent with the same head. `early` gives the reply before the
-    call has ended; the frame then gets no other.
+    call has ended; the frame then gets no other. The edge can have each of
+    `passes_on` workers answer the frame.
     """
 
     actor: Actor
@@ -46,6 +56,7 @@ class TransportContext(msgspec.Struct, eq=False):
     body: ReplyBody | None = None
     repeated: RepeatedCalls | None = None
     early: Callable[[Answer], None] | None = None
+    passes_on: int = 0
 
     @property
     def names_modern(self) -> bool:

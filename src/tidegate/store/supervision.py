@@ -233,7 +233,7 @@ class TaskStore(Protocol):
     """Calls that go on after their request was answered, without their results."""
 
     def add(self, record: TaskRecord) -> None:
-        """Keep a new task."""
+        """Keep a new task. One with a `call` changes the topic `tasks`."""
         ...
 
     def update(self, record: TaskRecord) -> None:
@@ -242,6 +242,10 @@ class TaskStore(Protocol):
 
     def find(self, id: str) -> TaskRecord | None:
         """The task of that id."""
+        ...
+
+    def calls(self, most: int) -> tuple[TaskRecord, ...]:
+        """Tasks that are found by their `call`, newest first, and `most` of them."""
         ...
 
     def renew(self, server: str, until: float) -> None:

@@ -29,14 +29,23 @@ from typing import Literal
 from tidegate.errors import Code, TidegateError
 
 Topic = Literal[
-    "approvals", "budgets", "messages", "operators", "pairings", "sources", "tabs", "tokens"
+    "approvals",
+    "budgets",
+    "messages",
+    "operators",
+    "pairings",
+    "sources",
+    "tabs",
+    "tasks",
+    "tokens",
 ]
 TOPICS: tuple[Topic, ...] = (
-    "approvals", "budgets", "messages", "operators", "pairings", "sources", "tabs", "tokens"
+    "approvals", "budgets", "messages", "operators", "pairings", "sources", "tabs", "tasks",
+    "tokens",
 )  # fmt: skip
 """`operators`: also their sessions, except the time of their last use. `tabs`: what `events` of
-the windows gives. The others are what the area of that name holds; the use of a budget or a token
-is no change."""
+the windows gives. `tasks`: new calls that are found when they are sent again. The others are what
+the area of that name holds; the use of a budget or a token is no change."""
 
 LOOK_S = 0.25
 STALE_S = 2.0
@@ -226,5 +235,5 @@ class Versions:
                     load()
         self._known.update(more)
         for topic in more:
-            for call in list(self._listeners[topic]):
+            for call in list(self._listeners.get(topic, ())):  # none of those of a newer version
                 call()

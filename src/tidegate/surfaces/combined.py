@@ -86,6 +86,9 @@ class CombinedServer:
     def still_running(self, context: Context, tool: str, id: str) -> ToolResult:
         return self._owner.get(tool, self._surfaces[0]).still_running(context, tool, id)
 
+    def lost(self, context: Context, tool: str, words: str) -> ToolResult:
+        return self._owner.get(tool, self._surfaces[0]).lost(context, tool, words)
+
     async def release(
         self, context: Context, task: Task, outcome: ToolResult | RpcError
     ) -> ToolResult:

@@ -235,9 +235,17 @@ class Surface:
             return self._conventions.still_running(id)
         waits = context.waits_for
         message = f"The call still runs. {waits}" if waits else "The call still runs"
-        scope = self.tools_by_name[tool].scope if tool in self.tools_by_name else _READ
         error = TidegateError(Code.CALL_RUNNING, message)
-        return self._refusal(error, self._tool_context(context, tool, scope))
+        return self._refusal(error, self._context_of(context, tool))
+
+    def lost(self, context: Context, tool: str, words: str) -> ToolResult:
+        """See `protocol.model.Server`. What had begun has its record: this reply needs none."""
+        error = TidegateError(Code.RESULT_GONE, words, hint="")  # the words say what to do
+        return self._refusal(error, self._context_of(context, tool))
+
+    def _context_of(self, context: Context, tool: str) -> ToolContext:
+        scope = self.tools_by_name[tool].scope if tool in self.tools_by_name else _READ
+        return self._tool_context(context, tool, scope)
 
     async def release(
         self, context: Context, task: Task, outcome: ToolResult | RpcError

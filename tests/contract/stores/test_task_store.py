@@ -42,6 +42,17 @@ def test_an_id_is_used_once(state, other):
     assert state.tasks.find(RECORD.id) == RECORD
 
 
+def test_calls_that_are_found_by_what_they_are_are_listed_newest_first(state, other):
+    first = structs.replace(RECORD, call="one")
+    second = structs.replace(RECORD, id="b" * 32, created_at=200.0, call="two")
+    for record in (first, second, structs.replace(RECORD, id="c" * 32)):
+        state.tasks.add(record)
+    assert other.tasks.calls(9) == (second, first)
+    assert other.tasks.calls(1) == (second,)
+    state.tasks.update(structs.replace(second, call=""))
+    assert other.tasks.calls(9) == (first,)
+
+
 def test_a_process_renews_its_own_open_tasks_alone(state):
     others = structs.replace(RECORD, id="b" * 32, server="two")
     over = structs.replace(RECORD, id="c" * 32, status="failed")

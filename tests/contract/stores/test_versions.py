@@ -14,6 +14,7 @@ from tidegate.model.actors import Scope
 from tidegate.model.budgets import Budget
 from tidegate.model.sources import Source
 from tidegate.model.statements import DryRun
+from tidegate.model.tasks import TaskRecord
 from tidegate.store.records import (
     ApprovalBounds,
     ApprovedRun,
@@ -38,6 +39,7 @@ TOKEN = TokenEntry(
 )
 ADA = OperatorEntry("o1", "Ada", b"salt", b"hash", (), 100.0)
 SESSION = OperatorSession("s1", "o1", "link", 100.0, 100.0, 1000.0, None, "127.0.0.1", "Chromium")
+CALL = TaskRecord("a" * 32, "ada", "core", "query", "one", 100.0, 100.0, 130.0, call="c" * 64)
 CALLS = Budget("b1", "calls", "minute", 100)
 
 
@@ -92,6 +94,7 @@ CHANGES = {
         lambda state: state.pairings.forget(900.0),
     ),
     "messages": (lambda state: state.messages.send("a", "", "hello", b"", 100.0),),
+    "tasks": (lambda state: state.tasks.add(CALL),),
     "tabs": (lambda state: state.windows.open_window("ada", "id-shop", "Query", 1.0, by="a"),),
 }
 
@@ -118,6 +121,8 @@ def test_uses_and_reads_change_no_number(state, other):
     state.tokens.touch({"tok_a": 150.0})
     state.budgets.take("b1", 60, 1)
     state.operators.touch_session("s1", 120.0, None)
+    state.tasks.add(structs.replace(CALL, call=""))
+    state.tasks.update(CALL)
     state.shared.use_once("k", "n", 900.0, 100.0)
     state.tokens.list(), state.operators.sessions(), state.approvals.list()
     assert other.read_versions() == before

@@ -90,6 +90,7 @@ class Client:
         self.extensions: dict[str, Any] = {EXTENSION: {}} if tasks else {}
         self.running: set[asyncio.Task[Answer | None]] = set()
         self.leaves = False
+        self.actor, self.passes_on = ADA, 0
 
     async def send(self, method: str, **params: Any) -> dict[str, Any]:
         early: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
@@ -99,7 +100,9 @@ class Client:
             f"{META}clientCapabilities": {"extensions": self.extensions, "elicitation": {}},
         }
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        transport = TransportContext(ADA, Listener(), early=early.set_result)
+        transport = TransportContext(
+            self.actor, Listener(), early=early.set_result, passes_on=self.passes_on
+        )
         if self.leaves:
             transport.cancellation.cancel("the client disconnected")
         call = asyncio.ensure_future(self.kernel.serve(json.dumps(message).encode(), transport))

@@ -34,7 +34,7 @@ from tidegate.protocol.model import PARSE_ERROR
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
-from tidegate.protocol.transport import Answer, TransportContext
+from tidegate.protocol.transport import Answer, ServedElsewhere, TransportContext
 
 Authenticate = Callable[[str | None, str], Actor | Awaitable[Actor]]
 """Turns (bearer token or None, client address) into an actor. Raises: TidegateError AUTH_*."""
@@ -193,8 +193,13 @@ class McpHandler:
             body=body,
             repeated=parsed.repeated,
             early=partial(self._answer_early, events, session, call, parsed),
+            passes_on=0 if self.way is None or request.passed_on else self.way.workers,
         )
-        answer = await kernel.serve(frame, transport)
+        try:
+            answer = await kernel.serve(frame, transport)
+        except ServedElsewhere as there:
+            await self._pass_on(request, events, call, there.worker)
+            return
         if call.answered_early:
             return
         if body is not None and body.started:
@@ -210,6 +215,15 @@ class McpHandler:
         if session is None and transport.session is not None:
             block += block_of([(b"mcp-session-id", transport.session.id.encode())])
         reply(request, answer, block)
+
+    async def _pass_on(
+        self, request: IncomingRequest, events: EventStream, call: ActiveRequest, worker: int
+    ) -> None:
+        """Have the worker answer that has the task which a request is about."""
+        call.on_left = call.on_silence = None  # that one begins the stream, and ends the call
+        events.on_start, events.open = None, False
+        if self.way is not None:
+            await self.way.pass_on(request, worker)
 
     def _answer_early(
         self,

@@ -7,7 +7,7 @@ from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 
 _TASKS = Rows(TaskRecord)
-_CHANGED = ("updated_at", "alive_until", "status", "waiting", "changes")
+_CHANGED = ("updated_at", "alive_until", "status", "waiting", "changes", "call")
 
 
 class PostgresTaskStore:
@@ -37,6 +37,15 @@ class PostgresTaskStore:
                 f"SELECT {_TASKS.columns} FROM tidegate.tasks WHERE id = %s", (id,)
             )
             return None if row is None else _TASKS.record(row)
+
+    def calls(self, most: int) -> tuple[TaskRecord, ...]:
+        with self._database.reading() as connection:
+            rows = connection.ask(
+                f"SELECT {_TASKS.columns} FROM tidegate.tasks WHERE call <> ''"
+                " ORDER BY created_at DESC LIMIT %s",
+                (most,),
+            )
+            return tuple([_TASKS.record(row) for row in rows])
 
     def renew(self, server: str, until: float) -> None:
         with self._database.changing() as connection:

@@ -30,21 +30,21 @@ class SqliteTaskStore:
         with self._file.changing() as connection:
             connection.execute(
                 "UPDATE tasks SET updated_at = :updated_at, alive_until = :alive_until,"
-                " status = :status, waiting = :waiting, changes = :changes WHERE id = :id",
+                " status = :status, waiting = :waiting, changes = :changes, call = :call"
+                " WHERE id = :id",
                 _values(record),
             )
 
     def find(self, id: str) -> TaskRecord | None:
+        return next(iter(self._read("WHERE id = ?", id)), None)
+
+    def calls(self, most: int) -> tuple[TaskRecord, ...]:
+        return self._read("WHERE call <> '' ORDER BY created_at DESC LIMIT ?", most)
+
+    def _read(self, where: str, value: object) -> tuple[TaskRecord, ...]:
         with self._file.reading() as connection:
-            rows = cast(
-                list[tuple[Any, ...]],
-                connection.execute(f"SELECT {_COLUMNS} FROM tasks WHERE id = ?", (id,)).fetchall(),
-            )
-        if not rows:
-            return None
-        fields: dict[str, Any] = dict(zip(_FIELDS, rows[0], strict=True))
-        fields.update({name: bool(fields[name]) for name in _FLAGS})
-        return TaskRecord(**fields)
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM tasks {where}", (value,))
+            return tuple(map(_record, cast("list[tuple[Any, ...]]", rows.fetchall())))
 
     def renew(self, server: str, until: float) -> None:
         with self._file.changing() as connection:
@@ -57,6 +57,12 @@ class SqliteTaskStore:
     def forget(self, before: float) -> None:
         with self._file.changing() as connection:
             connection.execute("DELETE FROM tasks WHERE created_at < ?", (before,))
+
+
+def _record(row: tuple[Any, ...]) -> TaskRecord:
+    fields: dict[str, Any] = dict(zip(_FIELDS, row, strict=True))
+    fields.update({name: bool(fields[name]) for name in _FLAGS})
+    return TaskRecord(**fields)
 
 
 def _values(record: TaskRecord) -> dict[str, Any]:
