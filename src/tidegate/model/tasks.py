@@ -18,7 +18,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
     time. `waiting`: a person is asked, and what that is about was not sent yet. `changes`: what was
     sent may change data, which is kept here before it is sent. `call` is the digest by which the
     same call is found when it is sent again; empty if its client comes back in another way, or has
-    had what there is.
+    had the outcome.
     """
 
     id: str
