@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,11 +25,9 @@ def program(name: str) -> str | None:
     return shutil.which(name, path=_PATH)
 
 
-def settings(name: str) -> str:
-    """The page's settings for a proxy."""
-    found = re.search(rf"```{name}\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert found is not None
-    return found[1]
+def settings(name: str, number: int = 0) -> str:
+    """The page's settings for a proxy, of several the one with that number."""
+    return re.findall(rf"```{name}\n(.*?)```", PAGE.read_text(), re.DOTALL)[number]
 
 
 @contextmanager
@@ -61,15 +60,56 @@ def proxied(name: str, server: int, folder: Path, patience_s: float) -> Iterator
         "haproxy": [path, "-db", "-f", str(place)],
         "caddy": [path, "run", "--config", str(place), "--adapter", "caddyfile"],
     }[name]
+    with _running(command, folder):
+        wait_until(lambda: _answers(port), f"{name} answers")
+        yield port
+
+
+@contextmanager
+def passing_on(folder: Path, http: int, wire: int = 1) -> Iterator[tuple[int, int]]:
+    """The ports of an HAProxy that passes connections on to the ports `http` and `wire` as they
+    are, with the page's settings: it connects from 127.0.0.2 and names its clients."""
+    ports = claim_port(), claim_port()
+    text = settings("haproxy", 1)
+    for theirs, served, bound, port in (
+        ("8080", http, ":443", ports[0]), ("5433", wire, ":5432", ports[1])
+    ):  # fmt: skip
+        text = text.replace(f"127.0.0.1:{theirs}", f"127.0.0.1:{served}")
+        text = text.replace(f"bind {bound}", f"bind 127.0.0.1:{port}")
+    with run_haproxy(folder, text):
+        wait_until(lambda: _accepts(ports[0]), "haproxy answers")
+        yield ports
+
+
+@contextmanager
+def run_haproxy(folder: Path, text: str) -> Iterator[None]:
+    """HAProxy with these settings."""
+    path = program("haproxy")
+    assert path is not None
+    place = folder / "haproxy.conf"
+    place.write_text(text)
+    with _running([path, "-db", "-f", str(place)], folder):
+        yield
+
+
+@contextmanager
+def _running(command: list[str], folder: Path) -> Iterator[None]:
     environment = {**os.environ, "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(command, stdout=said, stderr=said, env=environment)
     try:
-        wait_until(lambda: _answers(port), f"{name} answers")
-        yield port
+        yield
     finally:
         process.kill()  # in good order, one would wait for its connections
         process.wait(PATIENCE_S)
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
 
 
 def _answers(port: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 import msgspec
 
@@ -161,6 +162,16 @@ def check_proxy(text: str) -> None:
         raise invalid(
             f"`trusted_proxies` has `{text}`, which trusts every client.",
             hint="Name the addresses of your proxies: else a client could give any address.",
+        )
+
+
+def check_proxies_named(setting: str, proxies: Collection[str]) -> None:
+    """Raises: TidegateError CONFIG_INVALID for a setting that takes the word of proxies if none is
+    named."""
+    if not proxies:
+        raise invalid(
+            f"`{setting}` is set, and `trusted_proxies` names nobody whose header would count.",
+            hint="Name the addresses of the balancers in `trusted_proxies`.",
         )
 
 

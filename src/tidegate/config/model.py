@@ -15,6 +15,7 @@ from tidegate.config.addresses import (
     LOOPBACK,
     check_allowed_host,
     check_allowed_origin,
+    check_proxies_named,
     check_proxy,
     http_address,
 )
@@ -221,7 +222,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `allowed_hosts` and `allowed_origins` are those accepted in addition to the loopback names.
     `trusted_proxies` are addresses and networks of proxies, such as `10.0.0.0/24`, of which
-    `X-Forwarded-For` and `Forwarded` give the client's address.
+    `X-Forwarded-For` and `Forwarded` give the client's address. With `proxy_protocol` each of their
+    connections to `http` begins with a header of the PROXY protocol, version 2, which gives it.
     `keep_alive_s` is how long the response to a call may be silent, for proxies that end one.
     `agent_accounts` are accounts of this machine that agents run as: no such account may be able to
     write the settings or the state. With `state_url` (postgresql://...) the state is in that
@@ -255,6 +257,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    proxy_protocol: bool = False
     agent_accounts: tuple[str, ...] = ()
     body_limit_bytes: Count = 10_485_760
     keep_alive_s: Seconds = 12.0
@@ -279,6 +282,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             names.add(source.name)
         for proxy in self.trusted_proxies:
             check_proxy(proxy)
+        if self.proxy_protocol:
+            check_proxies_named("proxy_protocol", self.trusted_proxies)
         for host in self.allowed_hosts:
             check_allowed_host(host)
         for origin in self.allowed_origins:

@@ -1,5 +1,6 @@
-"""How connections are taken from a socket: by the event loop's own server, or, where several
-processes have the same socket, so that each gets its part of them.
+"""How connections are taken from a socket: by the event loop's own server; or one by one, where
+several processes have the same socket, so that each gets its part of them, and where a balancer
+says first whose connection it is.
 
 A socket of its own for each process (SO_REUSEPORT) would spread callers by their addresses: some
 processes get twice what others do, what waits at the socket of one that is gone is lost, and not
@@ -17,6 +18,8 @@ import socket
 import ssl
 from collections.abc import Callable
 from typing import NamedTuple
+
+from tidegate.edges.passed_on import PassedOn
 
 logger = logging.getLogger("tidegate.listening")
 
@@ -69,45 +72,62 @@ class Secured(NamedTuple):
     handshake_s: float
 
 
-class SharedAcceptor:
-    """Takes connections from a socket from which other processes take them as well: one for each
-    turn of the event loop, so that a process that has work leaves the next one to the others. The
-    loop's own server takes all that wait at once. `count` says how many this process has."""
+MakeProtocol = Callable[[str], asyncio.Protocol]
+"""The protocol of a new connection, given the client's address; empty: that of the connection."""
+
+
+class Entrance(NamedTuple):
+    """What a connection passes before its protocol: `passed_on`, in which a balancer names the
+    client, then TLS."""
+
+    passed_on: PassedOn | None = None
+    secured: Secured | None = None
+
+
+class OneByOne:
+    """Takes connections from a socket: one for each turn of the event loop, so that a process that
+    has work leaves the next one to the others that take from the same socket, which `counts` shows.
+    The loop's own server takes all that wait at once. `count` says how many this process has."""
 
     def __init__(
         self,
         listener: socket.socket,
-        make_protocol: Callable[[], asyncio.Protocol],
-        counts: ConnectionCounts,
+        make_protocol: MakeProtocol,
         count: Callable[[], int],
-        secured: Secured | None = None,
+        entrance: Entrance,
+        counts: ConnectionCounts | None = None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._make_protocol = make_protocol
         self._counts = counts
         self._count = count
-        self._secured = secured
+        self._entrance = entrance
         self._opening: set[asyncio.Task[None]] = set()
         self._closed = False
-        counts.show(0)
+        self.show()
         self._loop.add_reader(listener, self._look)
 
     def close(self) -> None:
-        """Take no more. The socket stays open: others take from it."""
-        if not self._closed:
-            self._closed = True
+        """Take no more. A socket from which others take stays open."""
+        if self._closed:
+            return
+        self._closed = True
+        self._loop.remove_reader(self._listener)
+        if self._counts is None:
+            self._listener.close()
+        else:
             self._counts.withdraw()
-            self._loop.remove_reader(self._listener)
 
     def show(self) -> None:
         """The number of connections has changed."""
-        if not self._closed:
+        if not self._closed and self._counts is not None:
             self._counts.show(self._count() + len(self._opening))
 
     def _look(self) -> None:
         """A connection waits."""
-        if self._counts.has_most_of(self._count() + len(self._opening)):
+        counts = self._counts
+        if counts is not None and counts.has_most_of(self._count() + len(self._opening)):
             self._pause(LEAVE_S)
         else:
             self._take()
@@ -141,10 +161,14 @@ class SharedAcceptor:
         self.show()
 
     async def _open(self, connection: socket.socket) -> None:
-        secured = self._secured
+        passed_on, secured = self._entrance
+        client = ""
         try:
+            if passed_on is not None and not (client := await passed_on.read_client(connection)):
+                connection.close()
+                return
             await self._loop.connect_accepted_socket(
-                self._make_protocol,
+                lambda: self._make_protocol(client),
                 connection,
                 ssl=None if secured is None else secured.context,
                 ssl_handshake_timeout=None if secured is None else secured.handshake_s,
@@ -153,20 +177,29 @@ class SharedAcceptor:
             connection.close()
 
 
-Acceptor = SharedAcceptor | asyncio.Server
+Acceptor = OneByOne | asyncio.Server
 
 
-async def serve_socket(
+async def open_acceptor(
     listener: socket.socket,
-    make_protocol: Callable[[], asyncio.Protocol],
+    make_protocol: MakeProtocol,
+    count: Callable[[], int],
+    *,
     backlog: int,
-    secured: Secured | None = None,
-) -> asyncio.Server:
-    """Take connections from a socket of this process alone, until what is returned is closed."""
-    return await asyncio.get_running_loop().create_server(
-        make_protocol,
-        sock=listener,
-        backlog=backlog,
-        ssl=None if secured is None else secured.context,
-        ssl_handshake_timeout=None if secured is None else secured.handshake_s,
-    )
+    entrance: Entrance,
+    counts: ConnectionCounts | None = None,
+) -> Acceptor:
+    """Take connections from a socket until what is returned is closed; from one of this process
+    alone without `counts`. `count` says how many this process has."""
+    passed_on, secured = entrance
+    if counts is None and passed_on is None:
+        return await asyncio.get_running_loop().create_server(
+            lambda: make_protocol(""),
+            sock=listener,
+            backlog=backlog,
+            ssl=None if secured is None else secured.context,
+            ssl_handshake_timeout=None if secured is None else secured.handshake_s,
+        )
+    if counts is None:
+        listener.listen(backlog)
+    return OneByOne(listener, make_protocol, count, entrance, counts)

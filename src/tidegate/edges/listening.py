@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.config.addresses import http_address
 from tidegate.edges.accepting import ConnectionCounts
+from tidegate.edges.passed_on import PassedOn
 from tidegate.errors import Code, TidegateError
 
 if TYPE_CHECKING:
@@ -49,10 +50,11 @@ def bind(host: str, port: int) -> socket.socket:
 
 class Listening(NamedTuple):
     """A bound socket, and, where other processes take connections from it as well, how many
-    connections each of them has."""
+    connections each of them has. With `passed_on` balancers name their clients there."""
 
     socket: socket.socket
     counts: ConnectionCounts | None = None
+    passed_on: PassedOn | None = None
 
     @property
     def place(self) -> tuple[str, int]:

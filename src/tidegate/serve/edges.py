@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tidegate.bridge.handshake_writer import HandshakeWriter
     from tidegate.edges.http.certificate import ServerCertificate
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http1.request import Application
     from tidegate.serve.lifecycle import Shutdown
 
@@ -92,17 +93,17 @@ def open_http(
     from tidegate.edges.edge import Companion
     from tidegate.edges.http.application import HealthChecks, HttpApplication, HttpLimits
     from tidegate.edges.http.edge import HttpEdge
-    from tidegate.edges.http.forwarded import TrustedProxies
     from tidegate.edges.http.origin_checks import OriginChecks
+    from tidegate.edges.passed_on import PassedOn
 
     config = app.config
-    listener, counts = listening = app.sockets.take(HTTP, host, port)
+    listening = app.sockets.take(HTTP, host, port)
     bound, bound_port = listening.place
     handshake = open_handshake(
         app, bound, bound_port, settings, on_opened, tls=certificate is not None
     )
-    proxies = TrustedProxies(config.trusted_proxies, app.refresh_settings)
-    app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
+    proxies = trusted_proxies(app)
+    passed_on = PassedOn(proxies.trusts) if config.proxy_protocol else None
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
     way = app.sockets.way
     relayed = way is not None and way.number > 1 and bool(pages)
@@ -130,20 +131,31 @@ def open_http(
     if on_opened is None or shutdown is None:
         return HttpEdge(
             application,
-            listener,
+            listening.socket,
             companions=companions,
             wrapper=wrapper,
             certificate=certificate,
-            counts=counts,
+            counts=listening.counts,
+            passed_on=passed_on,
         )
     idle = IdleShutdown(application, config.bridge.idle_s, shutdown.stop)
     return HttpEdge(
         application,
-        listener,
+        listening.socket,
         companions=[*companions, idle],
         wrapper=idle,
         certificate=certificate,
+        passed_on=passed_on,
     )
+
+
+def trusted_proxies(app: App) -> TrustedProxies:
+    """The proxies of the settings, as they are at each time."""
+    from tidegate.edges.http.forwarded import TrustedProxies
+
+    proxies = TrustedProxies(app.config.trusted_proxies, app.refresh_settings)
+    app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
+    return proxies
 
 
 def open_pages(app: App, host: str, port: int, *, tls: bool) -> list[Pages]:

@@ -13,6 +13,7 @@ from tidegate.edges.edge import Companion
 from tidegate.edges.http.application import HttpApplication
 from tidegate.edges.http1.request import Application
 from tidegate.edges.http1.server import Server
+from tidegate.edges.passed_on import PassedOn
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
@@ -33,7 +34,7 @@ class HttpEdge:
     `companions` start when callers can connect, and stop before the edge does. `wrapper` is what
     the connections call, if it is another application around `application`. With `certificate`
     the edge speaks HTTPS and nothing else. With `counts` other processes take connections from the
-    same socket.
+    same socket; with `passed_on` balancers name their clients first.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class HttpEdge:
         wrapper: Application | None = None,
         certificate: ServerCertificate | None = None,
         counts: ConnectionCounts | None = None,
+        passed_on: PassedOn | None = None,
     ) -> None:
         self.name = address_of(listener, tls=certificate is not None)
         self.listens = True
@@ -54,6 +56,7 @@ class HttpEdge:
         self._wrapper = wrapper or application
         self._listener = listener
         self._counts = counts
+        self._passed_on = passed_on
         self._companions = companions
         self._server: Server | None = None
         self._ended = asyncio.Event()
@@ -61,7 +64,7 @@ class HttpEdge:
     async def start(self) -> None:
         """Accept callers. Raises: TidegateError if a companion cannot start."""
         self._server = Server(self._wrapper)
-        await self._server.accept(self._listener, self._tls, self._counts)
+        await self._server.accept(self._listener, self._tls, self._counts, self._passed_on)
         _settle()
         for companion in self._companions:
             await companion.start()

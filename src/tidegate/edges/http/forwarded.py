@@ -48,6 +48,13 @@ class TrustedProxies:
             self._networks = made
             self.generation += 1
 
+    def trusts(self, peer: str) -> bool:
+        """Whether the settings, as they are now, name this address."""
+        if self.refresh is not None:
+            self.refresh()
+        address = _parsed(peer)
+        return address is not None and self._trusts(address)
+
     def client_address(self, peer: str, pairs: Pairs) -> str:
         """The address of the client of a request that came from `peer` with these headers.
 

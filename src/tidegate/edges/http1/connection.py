@@ -31,9 +31,10 @@ class ClientConnection(Reader):
     """One client's connection to `server`. Each of its requests runs in the one task of the
     connection, unless an answer was ended before its request was through: then another goes on."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, client: str = "") -> None:
+        """`client` is the address of the client, if the connection has another one."""
         super().__init__()
-        self.address = ""
+        self.address = client
         self.since = server.now
         """When it last began to wait for its client, by the server's clock."""
         self._server = server
@@ -53,7 +54,8 @@ class ClientConnection(Reader):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername")
-        self.address = str(peer[0]) if isinstance(peer, tuple) and peer else ""  # pyright: ignore[reportUnknownArgumentType]
+        if not self.address and isinstance(peer, tuple) and peer:
+            self.address = str(peer[0])  # pyright: ignore[reportUnknownArgumentType]
         if not self._server.admit(self):
             self._refuse(503)
 
@@ -190,6 +192,9 @@ class ClientConnection(Reader):
             self._wake()
 
     # Ending
+
+    def _note_malformed(self, data: bytes) -> None:
+        self._server.header_warnings.note_unexpected(self.address, data)
 
     def _break(self, status: int) -> None:
         """The client does not speak HTTP, or not as we do: end in turn."""

@@ -67,6 +67,10 @@ class Reader(asyncio.Protocol, Line):
         """End the connection, after the answers to what came before."""
         raise NotImplementedError
 
+    def _note_malformed(self, data: bytes) -> None:
+        """Something came that is not HTTP."""
+        raise NotImplementedError
+
     def _body_dropped(self) -> None:
         """End the connection: the body of the last request has been read to its end."""
         raise NotImplementedError
@@ -98,6 +102,7 @@ class Reader(asyncio.Protocol, Line):
         try:
             self._parse(data)
         except HttpParserError:
+            self._note_malformed(data)
             self._refusal = self._refusal or Malformed(400)
             self._stop_listening()
             self._break(self._refusal.status)

@@ -14,12 +14,14 @@ from typing import NamedTuple
 from tidegate.edges.accepting import (
     Acceptor,
     ConnectionCounts,
+    Entrance,
+    OneByOne,
     Secured,
-    SharedAcceptor,
-    serve_socket,
+    open_acceptor,
 )
 from tidegate.edges.http1.connection import ClientConnection
 from tidegate.edges.http1.request import Application
+from tidegate.edges.passed_on import HeaderWarnings, PassedOn
 
 logger = logging.getLogger("tidegate.http")
 
@@ -63,6 +65,7 @@ class Server:
         self.stopping = False
         self.now = asyncio.get_running_loop().time()
         self.workers: set[asyncio.Task[None]] = set()
+        self.header_warnings = HeaderWarnings()
         self._connections: set[ClientConnection] = set()
         self._most = most_connections
         self._most_unread = most_unread
@@ -70,7 +73,6 @@ class Server:
         self._checking_unread = False
         self._sweep_s = sweep_s
         self._accepting: Acceptor | None = None
-        self._sharing: SharedAcceptor | None = None
         self._sweeping: asyncio.Task[None] | None = None
         deadlines = deadlines or Deadlines()
         self.linger_s = deadlines.linger_s
@@ -86,23 +88,24 @@ class Server:
         listener: socket.socket,
         tls: ssl.SSLContext | None = None,
         counts: ConnectionCounts | None = None,
+        passed_on: PassedOn | None = None,
     ) -> None:
         """Take connections from a bound socket, with `tls` over TLS, until `drain` or `stop`. With
-        `counts` other processes take some from the same one."""
-        loop = asyncio.get_running_loop()
-        self._sweeping = loop.create_task(self.sweep())
-        secured = None if tls is None else Secured(tls, HANDSHAKE_S)
-        if counts is None:
-            self._accepting = await serve_socket(listener, self.connection, BACKLOG, secured)
-            return
-        self._sharing = SharedAcceptor(
-            listener, self.connection, counts, self._connections.__len__, secured
+        `counts` other processes take some from the same one, with `passed_on` balancers name their
+        clients."""
+        self._sweeping = asyncio.get_running_loop().create_task(self.sweep())
+        self._accepting = await open_acceptor(
+            listener,
+            self.connection,
+            self._connections.__len__,
+            backlog=BACKLOG,
+            entrance=Entrance(passed_on, None if tls is None else Secured(tls, HANDSHAKE_S)),
+            counts=counts,
         )
-        self._accepting = self._sharing
 
-    def connection(self) -> ClientConnection:
-        """A new connection; for `loop.create_server`."""
-        return ClientConnection(self)
+    def connection(self, client: str = "") -> ClientConnection:
+        """A new connection, of a client at that address."""
+        return ClientConnection(self, client)
 
     def admit(self, connection: ClientConnection) -> bool:
         """Take a connection in, unless there are too many."""
@@ -113,8 +116,8 @@ class Server:
 
     def forget(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
-        if self._sharing is not None:
-            self._sharing.show()
+        if isinstance(self._accepting, OneByOne):
+            self._accepting.show()
 
     def hold_unread(self, connection: ClientConnection) -> None:
         """Count what waits for this client, until `release_unread`. Call it again for more."""
@@ -166,8 +169,8 @@ class Server:
         their answers: at most `grace_s` seconds, and not once `hurry` is set."""
         if self._accepting is not None:
             self._accepting.close()
-        if self._sharing is not None and not self.stopping:
-            # Others serve on: who was let in last and has not been read yet is not sent away.
+        if isinstance(self._accepting, OneByOne) and not self.stopping:
+            # Who was let in last and has not been read yet is not sent away.
             await asyncio.sleep(LAST_IN_S)
         self.stopping = True
         for connection in list(self._connections):

@@ -63,7 +63,8 @@ class Disconnected(Exception):
 class WireConnection(asyncio.Protocol):
     """One client, from its first byte to its last."""
 
-    def __init__(self, server: WireServer) -> None:
+    def __init__(self, server: WireServer, client: str = "") -> None:
+        """`client` is the address of the client, if the connection has another one."""
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
@@ -79,7 +80,7 @@ class WireConnection(asyncio.Protocol):
         self._finishing: TidegateError | None = None
         self._busy = False
         self._task: asyncio.Task[None] | None = None
-        self.address = ""
+        self.address = client
         self.session: Session | None = None
         self.actor: Actor | None = None
         """Who is logged in, or would be if the login succeeds: a login takes time, in which the
@@ -98,7 +99,8 @@ class WireConnection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer = transport.get_extra_info("peername")
-        self.address = peer[0] if peer else ""
+        if not self.address and peer:
+            self.address = peer[0]
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._server.admit(self)
 
@@ -338,6 +340,7 @@ class WireConnection(asyncio.Protocol):
             head = self._take(UINT32.size)
             length = UINT32.unpack(head)[0] - 4
             if not 4 <= length <= messages.MAX_STARTUP:
+                self._server.header_warnings.note_unexpected(self.address, head)
                 raise Disconnected  # another protocol, which an error message would not reach
             body = await self._read(length)
             code = UINT32.unpack_from(body)[0]

@@ -13,11 +13,12 @@ from tidegate.config.addresses import LOOPBACK, http_address
 from tidegate.config.file_descriptors import ensure_descriptors
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
+from tidegate.edges.passed_on import PassedOn
 from tidegate.model.sources import Source
 from tidegate.model.worker_share import WorkerShare
 from tidegate.product import load
 from tidegate.products.pgwire.settings import PgWireSettings
-from tidegate.serve.edges import Listener, session_gate_of
+from tidegate.serve.edges import Listener, session_gate_of, trusted_proxies
 
 if TYPE_CHECKING:
     from tidegate.edges.http.certificate import ServerCertificate
@@ -66,9 +67,12 @@ def open_pg(
         settings.max_connections + settings.max_logins,
         f"`pg.max_connections` {settings.max_connections}, `pg.max_logins` {settings.max_logins}",
     )
+    listening = app.sockets.take(settings.NAME, host, port)
+    if settings.proxy_protocol:
+        listening = listening._replace(passed_on=PassedOn(trusted_proxies(app).trusts))
     server = WireServer(
         app.gateway,
-        app.sockets.take(settings.NAME, host, port),
+        listening,
         Logins(app.tokens, app.authenticator) if config.auth else None,
         settings,
         config,

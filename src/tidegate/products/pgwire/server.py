@@ -13,8 +13,9 @@ from math import inf
 from typing import Any, cast
 
 from tidegate.config.model import Config
-from tidegate.edges.accepting import Acceptor, SharedAcceptor, serve_socket
+from tidegate.edges.accepting import Acceptor, Entrance, OneByOne, open_acceptor
 from tidegate.edges.listening import Listening
+from tidegate.edges.passed_on import HeaderWarnings
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.gateway import Gateway
 from tidegate.identity.builtin_actors import ANONYMOUS
@@ -84,6 +85,7 @@ class WireServer:
         self.tls = tls
         self.max_message = config.body_limit_bytes
         self.decoy = decoy_secret()
+        self.header_warnings = HeaderWarnings()
         self._gateway = gateway
         self._gate_of = gate_of
         self._listening = listening
@@ -102,7 +104,6 @@ class WireServer:
         self._warned_at = -inf
         self._by_number: dict[int, WireConnection] = {}
         self._accepting: Acceptor | None = None
-        self._sharing: SharedAcceptor | None = None
         self._ended = asyncio.Event()
         self._stopping = False
         self._held = MemoryQuota()
@@ -124,16 +125,15 @@ class WireServer:
 
     async def start(self) -> None:
         """Accept clients."""
-        listener, counts = self._listening
-
-        def make() -> WireConnection:
-            return WireConnection(self)
-
-        if counts is None:
-            self._accepting = await serve_socket(listener, make, BACKLOG)
-            return
-        self._sharing = SharedAcceptor(listener, make, counts, self._connections.__len__)
-        self._accepting = self._sharing
+        listener, counts, passed_on = self._listening
+        self._accepting = await open_acceptor(
+            listener,
+            lambda client: WireConnection(self, client),
+            self._connections.__len__,
+            backlog=BACKLOG,
+            entrance=Entrance(passed_on),
+            counts=counts,
+        )
 
     async def wait_ended(self) -> None:
         """Return after `stop`."""
@@ -243,8 +243,8 @@ class WireServer:
     def forget(self, connection: WireConnection) -> None:
         """The connection has ended."""
         self._connections.discard(connection)
-        if self._sharing is not None:
-            self._sharing.show()
+        if isinstance(self._accepting, OneByOne):
+            self._accepting.show()
         self._logged_in.discard(connection)
         self._logging_in.pop(connection, None)
         if self._by_number.get(connection.number) is connection:

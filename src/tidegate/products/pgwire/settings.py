@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import LOOPBACK, check_proxies_named, http_address
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
@@ -18,7 +18,9 @@ _Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
     """Where clients of PostgreSQL's wire protocol connect.
 
-    `listen` is HOST:PORT; none: they cannot. With `client_ca`, a PEM file, every client must have a
+    `listen` is HOST:PORT; none: they cannot. With `proxy_protocol` each connection of one of
+    `trusted_proxies` begins with a header of the PROXY protocol, version 2, which gives the
+    client's address. With `client_ca`, a PEM file, every client must have a
     certificate of that authority, and one whose common name is its user needs no password. A
     result is cut at `max_rows`. At most `max_connections` clients are logged in at a time, and at
     most `max_logins` others are connected: one more ends the oldest of them, of the address that
@@ -33,6 +35,7 @@ class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
     NAME: ClassVar[str] = "pg"
 
     listen: str | None = None
+    proxy_protocol: bool = False
     client_ca: str | None = None
     max_rows: _Count = 1_000_000
     max_connections: _Count = 2_000
@@ -53,7 +56,9 @@ class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
 
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID for an address that others reach without TLS and
-        authentication."""
+        authentication, and for headers that nobody may send."""
+        if self.proxy_protocol:
+            check_proxies_named("pg.proxy_protocol", config.trusted_proxies)
         if self.listen is None:
             return
         host, _ = http_address(self.listen)
