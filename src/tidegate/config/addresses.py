@@ -170,7 +170,7 @@ def check_proxies_named(setting: str, proxies: Collection[str]) -> None:
     named."""
     if not proxies:
         raise invalid(
-            f"`{setting}` is set, and `trusted_proxies` names nobody whose header would count.",
+            f"`{setting}` is set, and `trusted_proxies` names no one whose header would count.",
             hint="Name the addresses of the balancers in `trusted_proxies`.",
         )
 

@@ -22,7 +22,7 @@ _TCP4, _TCP6 = 0x11, 0x21
 _ADDRESS_BYTES = {_TCP4: 4, _TCP6: 16}
 _PORTS_BYTES = 4
 _FIELD = Struct("!BH")
-"""The type and the length of a field behind the addresses (TLV)."""
+"""The type and the length of a field after the addresses (TLV)."""
 _CHECKSUM = 0x03
 
 Address = IPv4Address | IPv6Address

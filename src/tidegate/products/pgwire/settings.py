@@ -56,7 +56,7 @@ class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
 
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID for an address that others reach without TLS and
-        authentication, and for headers that nobody may send."""
+        authentication, and for headers that no one may send."""
         if self.proxy_protocol:
             check_proxies_named("pg.proxy_protocol", config.trusted_proxies)
         if self.listen is None:
