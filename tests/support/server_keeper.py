@@ -162,7 +162,8 @@ class Keeper:
             self.start()
             print(json.dumps({"directory": str(self.directory), "port": self.port}), flush=True)
             for line in sys.stdin:
-                getattr(self, line.strip())()
+                word, *rest = line.split()
+                getattr(self, word)(*rest)
                 print(line.strip(), flush=True)
         finally:
             self.stop()
