@@ -137,6 +137,9 @@ class BudgetLedger:
             if lacking < 0:
                 return tight
             meter, units = wanted[lacking]
+            if meter.leases:  # before more is taken, which others may need
+                meter.end_leases()
+                continue
             if not meter.is_short:
                 await meter.refill(units, now)
                 continue
@@ -168,6 +171,8 @@ class BudgetLedger:
                 elif meter.budget != budget:
                     meter.budget = budget
                 meters[budget.id] = meter
+            for meter in self._meters.values():
+                meter.end_leases()
             self._meters = meters
             self._accounts.clear()
             self._generation = generation

@@ -29,9 +29,10 @@ GiveBack = Callable[[str, int, int], Awaitable[None]]
 
 class Meter:
     """One budget in this process, in the window from `began` to `ends_at` (Unix seconds). `free`
-    units were taken and no call holds them, `held` are held by calls, `untaken` are left in the
-    state as far as is known; callers are shown what is left from `low` on. Its fields are public
-    for `Account` and `Spending`, on the path of every call.
+    units were taken and no call holds them, `untaken` are in the state as far as is known, and
+    `unspent` are both, and what calls hold: others may hold slices. Callers are shown what is left
+    from `low` on. Its fields are public for `Account` and `Spending`, on the path of every call:
+    holding changes one of them, paying two.
     """
 
     __slots__ = (
@@ -45,9 +46,10 @@ class Meter:
         "budget",
         "ends_at",
         "free",
-        "held",
         "kind",
+        "leases",
         "low",
+        "unspent",
         "untaken",
         "waiters",
     )
@@ -55,27 +57,45 @@ class Meter:
     def __init__(self, budget: Budget, take: Take, give_back: GiveBack) -> None:
         self.budget = budget
         self.kind: Measure = budget.measure
-        self.free = self.held = 0
+        self.free = 0
         self._take = take
         self._give_back = give_back
         self.began, self.ends_at = 0, 0
-        self.untaken = budget.amount
+        self.untaken = self.unspent = budget.amount
         self.low = budget.amount // _LOW_PART
         self._short = False
         self._asked_at = -inf
         self._refilling: asyncio.Future[None] | None = None
         self.waiters: list[asyncio.Future[None]] = []
+        self.leases: set[Callable[[], None]] = set()
+        """Each ends what an account holds for calls that have not come."""
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def left(self) -> int:
-        """The units that no process has spent, as far as is known: others may hold slices."""
-        return max(0, self.untaken + self.free + self.held)
+        """The units that no process has spent, as far as is known."""
+        return max(0, self.unspent)
+
+    @property
+    def held(self) -> int:
+        """The units that calls of this process hold."""
+        return self.unspent - self.untaken - self.free
 
     @property
     def is_low(self) -> bool:
         """Whether replies say what is left."""
-        return self.untaken + self.free + self.held <= self.low
+        return self.unspent <= self.low
+
+    @property
+    def spare(self) -> int:
+        """The units that an account may hold for calls that have not come: half of those here, so
+        that other accounts go on with the rest, and none once replies say what is left."""
+        return 0 if self.waiters else min(self.free, self.free + self.untaken - self.low - 1) // 2
+
+    def end_leases(self) -> None:
+        """Have every account hold no more than its calls need, and pay what they have used."""
+        for end in tuple(self.leases):
+            end()
 
     def hold(self, units: int, now: float) -> bool:
         """Hold units for a call, if there are so many here. `now` is Unix seconds."""
@@ -84,16 +104,21 @@ class Meter:
         if self.free < units:
             return False
         self.free -= units
-        self.held += units
+        self.check_leases()
         return True
+
+    def check_leases(self) -> None:
+        """End the leases once there is no plenty any more."""
+        if self.leases and self.spare < 0:
+            self.end_leases()
 
     def settle(self, began: int, held: int, paid: int) -> None:
         """Pay for a call that held units in the window that began then. A call may pay more than it
         held, as a database is not stopped at once: then there is less for the next ones."""
         if began != self.began:
             return  # that window is over
-        self.held -= held
         self.free += held - paid
+        self.unspent -= paid
         if self.waiters:
             self.wake()
 
@@ -120,10 +145,14 @@ class Meter:
             if began != self.began:
                 return
             self._short = taken is None or taken.granted < need
-            self.untaken = 0
+            granted = untaken = 0
             if taken is not None:
-                self.free += taken.granted
-                self.untaken = taken.amount - taken.taken
+                granted, untaken = taken.granted, taken.amount - taken.taken
+            self.unspent += granted + untaken - self.untaken
+            self.free += granted
+            self.untaken = untaken
+            self.check_leases()
+            if granted:
                 self._watch()
         finally:
             self._refilling = None
@@ -143,6 +172,7 @@ class Meter:
     async def release(self) -> None:
         """Give back what is not held. Never raises: what cannot be given back is lost to this
         window."""
+        self.end_leases()
         units, self.free = self.free, 0
         if self._timer is not None:
             self._timer.cancel()
@@ -155,8 +185,8 @@ class Meter:
     def _turn(self, now: float) -> None:
         """Begin another window; a clock that was set back goes on in the one that is open."""
         self.began, self.ends_at = window_of(self.budget.window, now)
-        self.free = self.held = 0
-        self.untaken = self.budget.amount
+        self.free = 0
+        self.untaken = self.unspent = self.budget.amount
         self._short = False
         self.wake()
 
@@ -170,13 +200,15 @@ class Meter:
     def _watch(self) -> None:
         """Give the slice back when no call has used any of it for a while."""
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(IDLE_S, self._look, self.free)
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(IDLE_S, self._look, self.unspent)
 
-    def _look(self, free: int) -> None:
+    def _look(self, unspent: int) -> None:
         self._timer = None
-        if self.free <= 0:
-            return
-        if self.free == free and not self.held:
+        self.end_leases()
+        if self.unspent <= self.untaken:
+            return  # nothing of it is here
+        if self.unspent == unspent and not self.held:
             task = asyncio.ensure_future(self.release())
             _RETURNING.add(task)
             task.add_done_callback(_RETURNING.discard)

@@ -88,11 +88,12 @@ class Spending:
         for meter, began, units, place in self.holds:
             if began != meter.began:
                 continue  # that window is over
-            meter.held = held = meter.held - units
-            meter.free = free = meter.free + units - used[place]
+            paid = used[place]
+            meter.free += units - paid
+            meter.unspent = left = meter.unspent - paid
             if meter.waiters:
                 meter.wake()
-            if meter.untaken + free + held <= meter.low:
+            if left <= meter.low:
                 low = True
         return low
 
@@ -136,6 +137,46 @@ class Spending:
 def holds_of(wanted: Wanted) -> list[Hold]:
     """What is held, once it is."""
     return [(meter, meter.began, units, _PLACES[meter.kind]) for meter, units in wanted]
+
+
+class Lease(Spending):
+    """What `ready` calls that have not come and all those that came since hold together, as long as
+    `meter.spare` lasts: a call changes a few numbers here. What they used is paid when the lease
+    ends, which each of its meters can ask for (`Meter.end_leases`)."""
+
+    __slots__ = ("_calls", "_ended", "_is_open", "_rows", "_seconds", "_size", "ready")
+
+    def __init__(self, holds: list[Hold], count: int) -> None:
+        super().__init__(holds)
+        self.ready = count
+        self._is_open = True
+        self._ended = self._calls = self._rows = self._size = 0
+        self._seconds = 0.0
+        for meter, _, units, _ in holds:
+            meter.free -= count * units
+            meter.leases.add(self.end)
+
+    def settle(self, calls: int, rows: int, size: int, seconds: float) -> bool:
+        """As `Spending.settle`. No budget is nearly used up while there is a lease of it."""
+        if not self._is_open:
+            return super().settle(calls, rows, size, seconds)
+        self._ended += 1
+        self._calls += calls
+        self._rows += rows
+        self._size += size
+        self._seconds += seconds
+        return False
+
+    def end(self) -> None:
+        """Pay for the calls that have ended; those under way pay for themselves from now on."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        calls, self.ready = self.ready + self._ended, 0
+        used = (self._calls, self._rows, self._size, int(self._seconds * _SECOND))
+        for meter, began, units, place in self.holds:
+            meter.leases.discard(self.end)
+            meter.settle(began, calls * units, used[place])
 
 
 class SpendingEnded(Exception):

@@ -25,7 +25,7 @@ from tidegate.model.cancellation import Cancellation
 from tidegate.model.results import Limits
 from tidegate.store.sqlite.state import SqliteState
 
-AGENT = Actor("tok_1", "agent", Scope.READ_ONLY, owner="ann")
+AGENTS = [Actor(f"tok_{name}", name, Scope.READ_ONLY, owner="ann") for name in ("agent", "other")]
 NOW = 1_700_000_400.0
 
 
@@ -38,10 +38,13 @@ class Spent(NamedTuple):
 
 async def one_call(ledger: BudgetLedger, chance: random.Random) -> Spent:
     """A call that returns some rows, or none, or streams them."""
-    streams = chance.random() < 0.4
-    limits = Limits(max_rows=chance.choice((1, 10, 100)), timeout_s=0.2)
+    streams, agent = chance.random() < 0.4, chance.choice(AGENTS)
+    limits = Limits(max_rows=chance.choice((1, 10, 10, 10, 100)), timeout_s=0.2)
+    account = ledger.find(agent, "shop")
     try:
-        spending = await ledger.hold(AGENT, "shop", limits, Cancellation(), streams=streams)
+        spending = None if account is None else account.hold_now(limits, NOW, streams)
+        if spending is None:
+            spending = await ledger.hold(agent, "shop", limits, Cancellation(), streams=streams)
     except TidegateError as error:
         assert error.code is Code.LIMIT_BUDGET
         return Spent(0, 0)
@@ -112,7 +115,7 @@ def test_all_that_is_spent_is_within_the_budget_and_was_taken(
         path = Path(folder) / "state.db"
         state = SqliteState(path)
         state.budgets.add(Budget("rows", "rows", "minute", rows, source="shop"))
-        state.budgets.add(Budget("calls", "calls", "minute", calls, token="agent"))
+        state.budgets.add(Budget("calls", "calls", "minute", calls, owner="ann"))
         results: list[list[Spent]] = [[] for _ in range(processes)]
         threads = [
             threading.Thread(target=process, args=(path, seed + at, 40, found))

@@ -31,6 +31,8 @@ MOST_SERIES = 4_096
 """By surface, tool, ending and code; beyond that the tool is `OTHER`."""
 SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _LIMITS = (*map(str, SECONDS), "+Inf")
+_MILLISECONDS = tuple([1_000 * each for each in SECONDS])
+_OF_BUDGETS = Code.LIMIT_BUDGET.value
 
 Family = CounterMetricFamily | HistogramMetricFamily
 
@@ -47,11 +49,11 @@ class _Count:
 class _SourceCount:
     """What is counted of one source; `buckets` has calls by their time."""
 
-    __slots__ = ("buckets", "rows", "seconds", "size")
+    __slots__ = ("buckets", "milliseconds", "rows", "size")
 
     def __init__(self) -> None:
         self.buckets = [0] * len(_LIMITS)
-        self.seconds = 0.0
+        self.milliseconds = 0.0
         self.rows = self.size = 0
 
 
@@ -91,21 +93,22 @@ class CallMetrics(Collector):
 
     def observe(self, event: Event) -> None:
         """Count a call that has ended (`gateway.GatewayOptions.observers`)."""
-        code, outcome = event.code, outcome_of(event)
+        code = event.code
+        outcome = outcome_of(event) if code or event.phase != "outcome" else "ok"
         key = event.surface, event.tool, event.source, outcome, code
         of_tool, of_ending, source = self._places.get(key) or self._find_place(key)
         of_tool.calls += 1
         of_ending.calls += 1
-        if code == Code.LIMIT_BUDGET.value and event.rule in self._refusals_kept:
+        if code == _OF_BUDGETS and event.rule in self._refusals_kept:
             self._refusals_kept[event.rule].inc()
-        if event.elapsed_ms is not None:
-            seconds = event.elapsed_ms / 1_000
-            source.buckets[bisect_left(SECONDS, seconds)] += 1
-            source.seconds += seconds
-        if event.rows:
-            source.rows += event.rows
-        if event.bytes:
-            source.size += event.bytes
+        elapsed_ms, rows, size = event.elapsed_ms, event.rows, event.bytes
+        if elapsed_ms is not None:
+            source.buckets[bisect_left(_MILLISECONDS, elapsed_ms)] += 1
+            source.milliseconds += elapsed_ms
+        if rows:
+            source.rows += rows
+        if size:
+            source.size += size
 
     def note(self, name: str) -> None:
         """Count an event of the server (`ServerAudit.observers`)."""
@@ -150,7 +153,7 @@ class CallMetrics(Collector):
         )  # fmt: skip
         for name, source in list(self._of_sources.items()):
             below = zip(_LIMITS, map(float, accumulate(source.buckets)), strict=True)
-            seconds.add_metric([name], list(below), source.seconds)
+            seconds.add_metric([name], list(below), source.milliseconds / 1_000)
             rows.add_metric([name], source.rows)
             size.add_metric([name], source.size)
         return seconds, rows, size

@@ -59,21 +59,21 @@ _MARKS: dict[str, Any] = {
     "statement": "mark", "rows": 1, "bytes": 1, "elapsed_ms": 1.5, "hash": "mark",
 }  # fmt: skip
 _UID = "mark of an id"
-_SLOTS: tuple[tuple[str, Any, bytes], ...] = (
-    ("time", milliseconds(_MARKS["time"]), b"%d"),
-    ("uid", _UID, b"%b"),
-    ("sequence", 1, b"%d"),
-    ("original_time", _MARKS["time"], b"%b"),
-    ("correlation_uid", "mark", b"%b"),
-    ("duration", 1, b"%d"),
-    ("query_string", "mark", b"%b"),
-    ("uid", _MARKS["digest"], b"%b"),
-    ("hash", "mark", b"%b"),
-    ("rows", 1, b"%d"),
-    ("bytes", 1, b"%d"),
-    ("elapsed_ms", 1.5, b"%b"),
+_SLOTS: tuple[tuple[str, Any], ...] = (
+    ("time", milliseconds(_MARKS["time"])),
+    ("uid", _UID),
+    ("sequence", 1),
+    ("original_time", _MARKS["time"]),
+    ("correlation_uid", "mark"),
+    ("duration", 1),
+    ("query_string", "mark"),
+    ("uid", _MARKS["digest"]),
+    ("hash", "mark"),
+    ("rows", 1),
+    ("bytes", 1),
+    ("elapsed_ms", 1.5),
 )
-"""Where the values are, in their order: the attribute, what it is with marks, how it is written."""
+"""Where the values are, in their order: the attribute, and what it is with marks."""
 
 
 class _Template(NamedTuple):
@@ -102,9 +102,9 @@ def statement_event(text: bytes, number: int, uid: str) -> Shipped | None:
         return None
     time, elapsed = milliseconds(line.time), line.elapsed_ms
     body = template.text % (
-        time, encode(uid), line.seq, encode(line.time), encode(line.call_id), elapsed,
-        encode(line.statement), encode(line.digest), encode(line.hash), line.rows, line.bytes,
-        encode(elapsed),
+        encode(time), encode(uid), encode(line.seq), encode(line.time), encode(line.call_id),
+        encode(int(elapsed)), encode(line.statement), encode(line.digest), encode(line.hash),
+        encode(line.rows), encode(line.bytes), encode(elapsed),
     )  # fmt: skip
     return Shipped(uid, time * 1_000_000, "call.outcome", template.severity, body)
 
@@ -114,12 +114,12 @@ def _make_template(line: _StatementLine) -> _Template | None:
     event = call_event(Line(**structs.asdict(line) | _MARKS), _UID)
     body = rest = encode(event).replace(b"%", b"%%")
     text = b""
-    for name, value, slot in _SLOTS:
+    for name, value in _SLOTS:
         mark = encode({name: value})[1:-1]
         if body.count(mark) != 1:
             return None
         before, _, rest = rest.partition(mark)
-        text += b'%b"%b":%b' % (before, name.encode(), slot)
+        text += b'%b"%b":%%b' % (before, name.encode())
     if len(_templates) >= _MOST_TEMPLATES:
         _templates.clear()
     made = _templates[_key(line)] = _Template(text + rest, event.severity_id)
