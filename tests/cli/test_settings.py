@@ -185,6 +185,23 @@ def test_a_check_reads_no_secret_and_reaches_no_server(run: Run, settings: Any, 
     assert run("config", "check", "--config", path).status == 0
 
 
+def test_a_check_names_limits_of_plans_that_could_not_hold(
+    run: Run, database: Path, settings: Any
+) -> None:
+    for mask in ({"column": "customers.email"}, {"column": "customers.email", "tag": "eu"}):
+        for tags, status in (([], 0), (["eu"], 78)):
+            source = {"name": "one", "url": f"files://{database.parent}", "max_plan_rows": 9}
+            given = {"sources": [{**source, "tags": tags}], "masks": [mask]}
+            ended = run("config", "check", "--config", settings(**given))
+            expected = status if "tag" in mask else 78
+            assert ended.status == expected, ended.err
+            assert ("together with masks or filters" in ended.err) == (expected == 78)
+    for more, noted in (({}, True), ({"max_plan_rows": 9}, False)):
+        source = {"name": "one", "url": "postgresql://db/x", "costly_plans": "ask", **more}
+        ended = run("config", "check", "--config", settings(sources=[source]))
+        assert (ended.status, "`costly_plans` has no effect" in ended.err) == (0, noted)
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -38,6 +38,19 @@ def http_address(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
+_EVERY_IPV4, _EVERY_ADDRESS = "0.0.0.0", "::"  # noqa: S104 - compared, not listened at
+_NAMED = {"localhost": "127.0.0.1"}
+
+
+def shares_addresses(host: str, other: str) -> bool:
+    """Whether two that listen at these hosts and one port have an address in common. `::` takes
+    IPv4 as well. Names but `localhost` are not looked up."""
+    one, two = (_NAMED.get(each, each) for each in (host, other))
+    if one == two or _EVERY_ADDRESS in (one, two):
+        return True
+    return _EVERY_IPV4 in (one, two) and ":" not in one + two
+
+
 class HttpUrl(msgspec.Struct, frozen=True):
     """An HTTP URL, taken apart. `host` has neither brackets nor capitals; `port` is None if none is
     written. `origin` is scheme, host and port as they are written, without a login."""

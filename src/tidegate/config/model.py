@@ -18,6 +18,7 @@ from tidegate.config.addresses import (
     check_proxies_named,
     check_proxy,
     http_address,
+    shares_addresses,
 )
 from tidegate.config.embeddings import EmbeddingSettings
 from tidegate.config.errors import invalid
@@ -316,7 +317,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_addresses(self) -> None:
         """Of two that listen at one address one would get no connection, without an error."""
-        taken: dict[tuple[str, int], str] = {}
+        taken: list[tuple[str, str, int]] = []
         sections = (
             (f"{name}.listen", section.listen_address) for name, section in self.sections.items()
         )
@@ -324,12 +325,15 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if address is None:
                 continue
             host, port = http_address(address)
-            other = taken.setdefault((host, port), setting)
-            if port and other != setting:
-                raise invalid(
-                    f"`{other}` and `{setting}` are both `{address}`.",
-                    hint="Give each a port of its own.",
-                )
+            for other, at, its_port in taken:
+                if port == its_port != 0 and shares_addresses(host, at):
+                    raise invalid(
+                        f"`{other}` and `{setting}` are both `{address}`."
+                        if host == at
+                        else f"`{setting}` is `{address}`, where `{other}` listens too.",
+                        hint="Give each a port of its own.",
+                    )
+            taken.append((setting, host, port))
 
     def _check_console(self, host: str) -> None:
         origin = self.console.origin

@@ -30,7 +30,7 @@ from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
 from tidegate.gateway.metadata import describe
 from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
-from tidegate.gateway.source_connections import note_login
+from tidegate.gateway.source_connections import note_reach
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
 from tidegate.model import notices
@@ -62,7 +62,7 @@ async def run(ctx: CallContext) -> None:
     if ctx.statement_trace is not None:
         end_statement(ctx)
     if ctx.connection.error is not None:
-        note_login(ctx.connection, None)
+        note_reach(ctx.connection, None)
 
 
 async def _run(ctx: CallContext) -> Any:

@@ -31,7 +31,7 @@ from tidegate.gateway.preview import explain_call, explain_text, explain_under_r
 from tidegate.gateway.recorder import record_failure
 from tidegate.gateway.result_cache import ResultCache
 from tidegate.gateway.running_calls import BLIND, OPERATOR, RunningCalls
-from tidegate.gateway.source_connections import SourceConnections, find, note_login
+from tidegate.gateway.source_connections import SourceConnections, find, note_reach
 from tidegate.gateway.steps import steps_of
 from tidegate.gateway.transactions import leave_transaction, mark_failed
 from tidegate.history.history import History
@@ -154,7 +154,7 @@ class Gateway:
                 error.retry_after_s = 1.0
             self._fault_log.note(error, ctx.source.name, ctx.call_id)
             if ctx.source is not NO_SOURCE:
-                note_login(ctx.connection, error)
+                note_reach(ctx.connection, error, getattr(ctx.request, "database", None))
             await _end_failed(ctx, error)
             await save_refusal(ctx, error)
             if call.actor.kind == "agent":

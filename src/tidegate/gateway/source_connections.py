@@ -39,6 +39,13 @@ _MOST_SHOWN = 80
 _MOST_COMPARED = 500
 _MOST_ACTORS = 1_024
 _CLOSE_S = 5.0
+_OUT_OF_REACH = frozenset(
+    {
+        *(Code.SOURCE_UNREACHABLE, Code.SECRET_UNAVAILABLE),
+        *(Code.CREDENTIAL_UNAVAILABLE, Code.CREDENTIAL_REFUSED),
+    }
+)
+"""Why every other call on a source will fail as well."""
 """How long a caller waits for the engine of a source that it closes."""
 _ALL = ListSources()
 
@@ -503,11 +510,16 @@ async def connect(ctx: CallContext) -> None:
     ctx.database = request.database or ctx.engine.status.database
 
 
-def note_login(connection: SourceConnection, error: TidegateError | None) -> None:
-    """Note that the server refused an open source the login, or that a statement ran on it."""
+def note_reach(
+    connection: SourceConnection, error: TidegateError | None, database: str | None = None
+) -> None:
+    """Note that an open source could not be reached, or refused the login, or that a statement ran
+    on it. That a `database` which the call names is not there says nothing of the source."""
     if error is None:
         connection.error = None
-    elif error.details.get("cause") in ANSWERED and connection.engine is not None:
+        return
+    is_out = error.code in _OUT_OF_REACH and database is None
+    if connection.engine is not None and (is_out or error.details.get("cause") in ANSWERED):
         connection.error = error.without_secrets().message
 
 

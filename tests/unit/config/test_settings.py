@@ -205,7 +205,10 @@ def test_two_that_listen_at_one_address_are_refused():
     with pytest.raises(TidegateError) as caught:
         Config(http="127.0.0.1:80", sections={"echo": Echo("127.0.0.1:80")})
     assert "`http` and `echo.listen`" in caught.value.message
-    for other in ("127.0.0.1:81", "192.0.2.1:80"):
+    for other in ("localhost:80", "0.0.0.0:80", "[::]:80"):
+        with pytest.raises(TidegateError, match="where `http` listens too"):
+            Config(http="127.0.0.1:80", sections={"echo": Echo(other)})
+    for other in ("127.0.0.1:81", "192.0.2.1:80", "localhost:81", "[::1]:80"):
         Config(http="127.0.0.1:80", sections={"echo": Echo(other)})
     Config(http="127.0.0.1:0", sections={"echo": Echo("127.0.0.1:0")})
 

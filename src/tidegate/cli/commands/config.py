@@ -15,10 +15,11 @@ from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
 from tidegate.config.state import state_url
-from tidegate.engines.registry import check_share, check_url
+from tidegate.engines.registry import check_plan_limits, check_share, check_url
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.worker_share import WorkerShare
+from tidegate.policy.data_rules import with_global_rules
 from tidegate.surfaces.registry import check_surfaces
 
 
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_status(fault)
     if faults:
         return ERRORS[Code.CONFIG_INVALID].exit_status
-    for concern in _concerns(config):
+    for concern in (*_without_effect(config), *_concerns(config)):
         print_status(f"note: {concern}")
     for line in connection_totals(config):
         print_status(line)
@@ -57,6 +58,7 @@ def _faults(config: Config) -> Iterator[str]:
     for settings in config.sources:
         try:
             source = source_from_settings(settings)
+            check_plan_limits(with_global_rules(source, masks=config.masks, filters=config.filters))
             check_url(source)
             check_share(source, WorkerShare(1, config.workers))
         except TidegateError as error:
@@ -78,6 +80,20 @@ def _faults(config: Config) -> Iterator[str]:
 def _check_state(config: Config) -> None:
     """Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that is none."""
     state_url(config.state_url)
+
+
+def _without_effect(config: Config) -> Iterator[str]:
+    """What sources are told that changes nothing."""
+    for each in config.sources:
+        if (
+            each.costly_plans != "deny"
+            and each.max_plan_cost is None
+            and each.max_plan_rows is None
+        ):
+            yield (
+                f"source {each.name}: `costly_plans` has no effect without `max_plan_cost` or"
+                " `max_plan_rows`"
+            )
 
 
 def _concerns(config: Config) -> Sequence[str]:

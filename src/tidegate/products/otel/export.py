@@ -25,7 +25,7 @@ from tidegate.http_client.rules import ClientRules, HttpRequest, HttpResponse
 from tidegate.paths import expand
 from tidegate.products.otel.settings import OtelSettings
 from tidegate.retrying_http import retry_after
-from tidegate.secrets.references import resolve_option
+from tidegate.secrets.references import resolve, resolve_option
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import MetricsData
@@ -181,7 +181,7 @@ class Export(SpanProcessor):
         client = self._clients[self._stopping.is_set()]
         try:
             request = HttpRequest(
-                url=f"{(settings.endpoint or '').rstrip('/')}{path}",
+                url=f"{resolve(settings.endpoint or '').rstrip('/')}{path}",
                 verb="POST",
                 headers=(("Content-Type", _TYPE), ("Accept", _TYPE)),
                 credentials=[

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -10,6 +12,7 @@ from tidegate.config.errors import invalid
 from tidegate.config.model import Config, Count
 from tidegate.config.receivers import check_ca_file, check_receiver
 from tidegate.config.sections import Section
+from tidegate.secrets.references import READ_ANYWHERE, check_references, hide_references
 
 _MOST_NAME = 64
 
@@ -27,10 +30,11 @@ class OtelSettings(Section, frozen=True, forbid_unknown_fields=True):
 
     endpoint: str | None = None
     """The collector, such as `http://127.0.0.1:4318`: `/v1/traces` and `/v1/metrics` are added to
-    it (`http://` on this machine alone)."""
+    it (`http://` on this machine alone). One with a path is read from a settings file alone, as the
+    path may be a secret; the secret part of it is better written as a reference."""
     headers: dict[str, str] = msgspec.field(default_factory=dict[str, str])
     """Headers of each request to it. A secret in a value is written as a reference, `${FILE:/path}`
-    or `${ENV:NAME}`."""
+    or `${ENV:NAME}`; one without a reference is read from a settings file alone."""
     ca_file: str | None = None
     """A PEM file with a further authority to trust."""
     service_name: str = "tidegate"
@@ -49,13 +53,22 @@ class OtelSettings(Section, frozen=True, forbid_unknown_fields=True):
     max_queue: Count = 2_048
     """Spans that wait for the collector; further ones are dropped."""
 
+    def secret_addresses(self) -> Iterable[str]:
+        # Some collectors know their senders by the path, or by a header of their own name.
+        if self.endpoint is not None and urlsplit(self.endpoint).path not in ("", "/"):
+            yield "otel.endpoint"
+        if any(hide_references(value) == value for value in self.headers.values()):
+            yield "otel.headers"
+
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID, which does not hold the URL."""
         if not self.service_name.isprintable() or not 0 < len(self.service_name) <= _MOST_NAME:
             raise invalid(f"`otel.service_name` is no name of 1 to {_MOST_NAME} characters.")
         if self.endpoint is None:
             return
-        check_receiver("`otel.endpoint`:", self.endpoint, self.headers, what="traces")
+        checked = hide_references(self.endpoint)
+        check_receiver("`otel.endpoint`:", checked, self.headers, what="traces")
+        check_references(self.endpoint, READ_ANYWHERE)
         if self.ca_file is not None and not self.endpoint.lower().startswith("https:"):
             raise invalid("`otel.ca_file` is for https alone.")
 

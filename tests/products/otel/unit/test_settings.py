@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 from tidegate.app import App
+from tidegate.config.loading import load
 from tidegate.config.model import Config
 from tidegate.errors import Code, TidegateError
 from tidegate.products.otel import conventions
@@ -61,6 +63,29 @@ def test_what_cannot_be_is_said_without_the_secret(given: dict[str, Any], said: 
     assert caught.value.code is Code.CONFIG_INVALID
     assert said in str(caught.value)
     assert "hunter2" not in f"{caught.value} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("given", "setting"),
+    [
+        ({"endpoint": "https://otel.example.com/hunter2"}, "otel.endpoint"),
+        ({"endpoint": "https://otel.example.com/${FILE:/run/secrets/otel}"}, "otel.endpoint"),
+        ({"endpoint": HERE, "headers": {"X-Team": "hunter2"}}, "otel.headers"),
+    ],
+)
+def test_what_may_be_a_secret_is_read_from_a_file_alone(
+    tmp_path: Path, given: dict[str, Any], setting: str
+) -> None:
+    text = json.dumps({"otel": given})
+    with pytest.raises(TidegateError, match=f"`{setting}` is not taken from inline") as caught:
+        load(text)
+    assert "hunter2" not in f"{caught.value} {caught.value.hint}"
+    file = tmp_path / "tidegate.json"
+    file.write_text(text)
+    file.chmod(0o600)
+    assert load(str(file)).section(OtelSettings).endpoint == given["endpoint"]
+    headers = {"Authorization": "Bearer ${FILE:/run/secrets/otel}"}
+    assert load(json.dumps({"otel": {"endpoint": f"{HERE}/", "headers": headers}}))
 
 
 @pytest.mark.parametrize(
