@@ -4,19 +4,16 @@ The disk is a real one of a few megabytes, which another program has filled to t
 fills again after each command.
 """
 
-import errno
 import json
-import os
-import subprocess
 import time
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 
 import pytest
 
 from support.command_line import serving, tidegate
 from support.eventually import PATIENCE_S, wait_until
+from support.small_disk import SmallDisk, small_disk
 from tidegate.approvals.approvals import Approvals
 from tidegate.audit.verify import verify
 from tidegate.config.model import ApprovalSettings
@@ -27,27 +24,9 @@ from tidegate.store.disk_reserve import SIZE
 from tidegate.store.records import ApprovalBounds, Pairing, PendingApproval, Subject, TokenRights
 from tidegate.store.sqlite.state import SqliteState
 
-MEGABYTES = 3
 
-
-class SmallDisk:
-    """The disk that is mounted at `path`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.state = path / "state"
-
-    def fill(self) -> None:
-        """Write until there is no space for a byte more."""
-        file = os.open(self.path / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            while os.write(file, bytes(65_536)):
-                pass
-        except OSError as error:
-            assert error.errno == errno.ENOSPC
-        finally:
-            os.close(file)
-        assert os.statvfs(self.path).f_bavail == 0
+class Disk(SmallDisk):
+    """The disk with the state, which commands change."""
 
     def take(self, *words: str) -> str:
         """Run a command that takes rights away, and fill the disk again; what it said."""
@@ -55,9 +34,6 @@ class SmallDisk:
         self.fill()
         assert ended.status == 0, ended.err
         return ended.err
-
-    def free(self) -> None:
-        (self.path / "filler").unlink()
 
     def events(self) -> list[str]:
         """The names of the events on record, once the disk has space again."""
@@ -71,20 +47,8 @@ class SmallDisk:
 
 @pytest.fixture
 def disk(tmp_path):
-    mounted = tmp_path / "disk"
-    mounted.mkdir()
-    made = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m,mode=700", "none", mounted],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
-    try:
-        yield SmallDisk(mounted)
-    finally:
-        subprocess.run(["umount", "--lazy", mounted], check=True)
+    with small_disk(tmp_path / "disk") as made:
+        yield Disk(made.path)
 
 
 def make_token(disk, name, scope="readWrite"):
