@@ -9,6 +9,8 @@ from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 
+import pytest
+
 from products.shipping.faults.test_killed_gate import ask_many
 from products.shipping.support.record import first_of_each, ids_of, uids
 from support.command_line import serving
@@ -16,6 +18,8 @@ from support.eventually import PATIENCE_S, wait_until
 from support.small_disk import small_disk
 from tidegate.audit.shipped import find_gate_id
 from tidegate.audit.verify import verify
+
+pytestmark = pytest.mark.needs("metrics")
 
 CALLS = 40
 
