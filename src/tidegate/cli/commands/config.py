@@ -83,7 +83,7 @@ def _check_state(config: Config) -> None:
 
 
 def _without_effect(config: Config) -> Iterator[str]:
-    """What sources are told that changes nothing."""
+    """Settings of sources that change nothing."""
     for each in config.sources:
         if (
             each.costly_plans != "deny"
