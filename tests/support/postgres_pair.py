@@ -73,6 +73,17 @@ class Pair:
         self.primary, self.standby = self.standby, self.primary
         self.primary.ask("SELECT pg_promote()")
 
+    def detach(self) -> None:
+        """From now on the standby hears of nothing, and the primary does not wait for it."""
+        self.primary.ask("ALTER SYSTEM SET synchronous_standby_names = ''")
+        self.standby.ask("ALTER SYSTEM SET primary_conninfo = ''")
+        for each in (self.primary, self.standby):
+            each.ask("SELECT pg_reload_conf()")
+        wait_until(
+            lambda: not self.standby.ask("SELECT 1 FROM pg_stat_wal_receiver"),
+            "the standby to follow no more",
+        )
+
     def rejoin(self) -> None:
         """The one that was killed follows the other."""
         self.standby.follow(self.primary)

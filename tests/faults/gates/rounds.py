@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -31,9 +31,11 @@ OUTAGE_S = 1.5
 """How long a fault lasts, before what was ended is started again."""
 
 
+LATE = "late standby promoted"
+"""It lacks the revocation of the round, and that its grant was used."""
 KINDS = (
     "worker killed", "gate killed", "parent killed", "stopped", "state killed", "state silent",
-    "source killed", "standby promoted", "link cut",
+    "source killed", "standby promoted", LATE, "link cut",
 )  # fmt: skip
 
 
@@ -43,7 +45,7 @@ class Rounds:
     def __init__(
         self, fleet: Fleet, ledger: Ledger, rng: random.Random | None = None, stop_s: float = 0.0
     ) -> None:
-        self._fleet, self._ledger, self._rng = fleet, ledger, rng or random.Random(0)
+        self.fleet, self.ledger, self._rng = fleet, ledger, rng or random.Random(0)
         self._stop_s = stop_s
         words = ("token", "create", "agent", "--scope", "readWrite")
         self.agent = fleet.gates[0].run(*words).out.strip()
@@ -53,20 +55,23 @@ class Rounds:
         self.wrong: list[str] = []
         faults: tuple[Callable[[Gate], None], ...] = (
             self._kill_worker, self._kill_gate, self._kill_parent, self._stop, self._kill_state,
-            self._stop_state, self._kill_source, self._promote, self._cut_link,
+            self._stop_state, self._kill_source, self._promote,
+            self._promote_late, self._cut_link,
         )  # fmt: skip
         self._faults: dict[str, Callable[[Gate], None]] = dict(zip(KINDS, faults, strict=True))
 
     def run(self, kind: str, traffic: Traffic) -> float:
         """One fault; how long callers then had to wait."""
         self._count += 1
-        gate = self._fleet.gates[-1]
+        gate = self.fleet.gates[-1]
         if kind != "link cut":
-            gate = self._rng.choice(self._fleet.gates)
-        other = self._rng.choice([each for each in self._fleet.gates if each is not gate])
+            gate = self._rng.choice(self.fleet.gates)
+        other = self._rng.choice([each for each in self.fleet.gates if each is not gate])
         leaving = self._new_token(other)
         mark = self._approved_change(other)
         traffic.wait_flowing()
+        if kind == LATE:
+            self.fleet.pair.detach()
         revoking = threading.Thread(target=self._revoke, args=(other, leaving))
         using = threading.Thread(target=self._use_grant, args=(mark,))
         for each in (using, revoking):
@@ -75,7 +80,7 @@ class Rounds:
         for each in (using, revoking):
             each.join()
         began = time.monotonic()
-        self._fleet.wait_all_ready()
+        self.fleet.wait_all_ready()
         traffic.wait_flowing()
         waited = time.monotonic() - began
         self._use_grant(mark)
@@ -85,7 +90,7 @@ class Rounds:
     def change_with_a_grant(self) -> None:
         """Have a change allowed, and each gate be asked for it at once."""
         self._count += 1
-        self._use_grant(self._approved_change(self._rng.choice(self._fleet.gates)))
+        self._use_grant(self._approved_change(self._rng.choice(self.fleet.gates)))
 
     # What must not come back
 
@@ -94,7 +99,7 @@ class Rounds:
         made = gate.run("token", "create", name, "--scope", "readOnly")
         assert made.status == 0, made.err
         secret = made.out.strip()
-        for each in self._fleet.gates:
+        for each in self.fleet.gates:
             wait_until(lambda each=each: _ask(each, secret).done, f"{name} to count")
         return secret
 
@@ -107,7 +112,7 @@ class Rounds:
 
     def _check_revoked(self) -> None:
         """No gate lets a revoked token in. One that does nothing now may answer later."""
-        for gate in self._fleet.gates:
+        for gate in self.fleet.gates:
             for secret in self.revoked[-3:]:
                 answer = _ask(gate, secret)
                 if answer.done:
@@ -115,13 +120,13 @@ class Rounds:
 
     def _approved_change(self, gate: Gate) -> str:
         """The mark of a change that a person has allowed."""
-        mark = self._ledger.next_mark("g", self._count)
+        mark = self.ledger.next_mark("g", self._count)
         token = self.agent
 
         async def ask() -> Answer:
             client = Client(gate.http, token, host=gate.address)
             try:
-                return await self._ledger.change(client, mark, "asked")
+                return await self.ledger.change(client, mark, "asked")
             finally:
                 client.close()
 
@@ -137,11 +142,11 @@ class Rounds:
 
         async def ask(gate: Gate) -> None:
             client = Client(gate.http, self.agent, host=gate.address)
-            await self._ledger.change(client, mark, "asked")
+            await self.ledger.change(client, mark, "asked")
             client.close()
 
         async def ask_all() -> None:
-            await asyncio.gather(*(ask(each) for each in self._fleet.gates))
+            await asyncio.gather(*(ask(each) for each in self.fleet.gates))
 
         asyncio.run(ask_all())
 
@@ -152,17 +157,17 @@ class Rounds:
         gate.signal(signal.SIGKILL, [self._rng.choice(workers)])
         if gate.workers == 1:
             gate.wait_gone(workers)
-            self._fleet.restart(gate)
+            self.fleet.restart(gate)
 
     def _kill_gate(self, gate: Gate) -> None:
         gate.kill()
         time.sleep(OUTAGE_S)
-        self._fleet.restart(gate)
+        self.fleet.restart(gate)
 
     def _kill_parent(self, gate: Gate) -> None:
         gate.kill_parent()
         time.sleep(OUTAGE_S)
-        self._fleet.restart(gate)
+        self.fleet.restart(gate)
 
     def _stop(self, gate: Gate) -> None:
         """While it does nothing, a token is revoked, and calls wait at its socket."""
@@ -189,13 +194,13 @@ class Rounds:
             self.wrong.append(f"{gate.name} woke up and let in {len(let_in)} revoked calls")
 
     def _kill_state(self, gate: Gate) -> None:
-        self._fleet.pair.primary.kill()
+        self.fleet.pair.primary.kill()
         time.sleep(OUTAGE_S)
-        self._fleet.pair.primary.start()
+        self.fleet.pair.primary.start()
 
     def _stop_state(self, gate: Gate) -> None:
         """Its server does nothing, and every connection stays: no gate hears of it."""
-        pids = self._fleet.pair.primary.pids()
+        pids = self.fleet.pair.primary.pids()
         gate.signal(signal.SIGSTOP, pids)
         try:
             time.sleep(max(4.0, self._stop_s / 2))
@@ -203,22 +208,28 @@ class Rounds:
             gate.signal(signal.SIGCONT, pids)
 
     def _kill_source(self, gate: Gate) -> None:
-        self._fleet.source.kill()
+        self.fleet.source.kill()
         time.sleep(OUTAGE_S)
-        self._fleet.source.start()
+        self.fleet.source.start()
 
     def _promote(self, gate: Gate) -> None:
-        self._fleet.pair.promote()
+        self.fleet.pair.promote()
         began = time.monotonic()
-        self._fleet.wait_all_ready()
+        self.fleet.wait_all_ready()
         waited = time.monotonic() - began
         if waited > 10.0:
             self.wrong.append(f"gates answered {waited:.1f} s after the promotion")
-        self._fleet.pair.rejoin()
+        self.fleet.pair.rejoin()
+
+    def _promote_late(self, gate: Gate) -> None:
+        before = len(self.revoked)
+        wait_until(lambda: len(self.revoked) > before, "the revocation to be done")
+        time.sleep(SEEN_S)
+        self._promote(gate)
 
     def _cut_link(self, gate: Gate) -> None:
         """A gate hears nothing of its state, and callers reach it."""
-        link = self._fleet.link
+        link = self.fleet.link
         assert link is not None
         link.cut()
         try:
@@ -238,31 +249,20 @@ def _ask(gate: Gate, token: str) -> Answer:
     return asyncio.run(ask())
 
 
-def run(
-    directory: Path, kinds: list[str], *, gates: int, workers: int, seed: int, stop_s: float
-) -> dict[str, object]:
-    """Have the faults of `kinds` happen. Raises: AssertionError if a promise was broken."""
-    rng = random.Random(seed)
-    ledger = Ledger()
+def cause(rounds: Rounds, kinds: Iterable[str]) -> dict[str, object]:
+    """Have the faults of `kinds` happen; what was found. Raises: AssertionError if a record is not
+    whole."""
+    made, ledger = rounds.fleet, rounds.ledger
     waited: dict[str, list[float]] = {}
-    with ExitStack() as stack:
-        link = stack.enter_context(network_link()) if "link cut" in kinds else None
-        if link is None:
-            kinds = [each for each in kinds if each != "link cut"]
-            print("link cut: left out, it takes a network namespace", file=sys.stderr)
-        made = stack.enter_context(fleet(directory, gates, workers, link))
-        rounds = Rounds(made, ledger, rng, stop_s)
-        with Traffic(made, ledger, rounds.agent, busy=6, idle=10) as traffic:
-            for kind in kinds:
-                began = time.monotonic()
-                waited.setdefault(kind, []).append(round(rounds.run(kind, traffic), 1))
-                print(f"{kind}: {time.monotonic() - began:.1f} s, {rounds.wrong}", file=sys.stderr)
-        figures, wrong = compare(made, ledger)
-        made.verify()
-        wrong += rounds.wrong
-    return {
-        "seed": seed, **figures, "waited": waited, "wrong": wrong, "reasons": ledger.reasons,
-    }  # fmt: skip
+    with Traffic(made, ledger, rounds.agent, busy=6, idle=10) as traffic:
+        for kind in kinds:
+            began = time.monotonic()
+            waited.setdefault(kind, []).append(round(rounds.run(kind, traffic), 1))
+            print(f"{kind}: {time.monotonic() - began:.1f} s, {rounds.wrong}", file=sys.stderr)
+    figures, wrong = compare(made, ledger)
+    made.verify()
+    wrong += rounds.wrong
+    return {**figures, "waited": waited, "wrong": wrong, "reasons": ledger.reasons}
 
 
 def main() -> int:
@@ -276,11 +276,16 @@ def main() -> int:
     given = parser.parse_args()
     kinds = (given.kinds or ",".join(KINDS)).split(",") * given.rounds
     random.Random(given.seed).shuffle(kinds)
-    with tempfile.TemporaryDirectory(dir=place_of_files()) as folder:
-        found = run(
-            Path(folder), kinds, gates=given.gates, workers=given.workers, seed=given.seed,
-            stop_s=given.stop_s,
-        )  # fmt: skip
+    print(f"seed {given.seed}", file=sys.stderr)
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=place_of_files()))
+        link = stack.enter_context(network_link()) if "link cut" in kinds else None
+        if link is None and "link cut" in kinds:
+            kinds = [each for each in kinds if each != "link cut"]
+            print("link cut: left out, it takes a network namespace", file=sys.stderr)
+        made = stack.enter_context(fleet(Path(folder), given.gates, given.workers, link))
+        rounds = Rounds(made, Ledger(), random.Random(given.seed), given.stop_s)
+        found = cause(rounds, kinds)
     print(json.dumps(found, indent=1, default=str))
     return 1 if found["wrong"] else 0
 

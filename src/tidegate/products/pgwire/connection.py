@@ -38,6 +38,9 @@ TURN_S = 0.002
 """How long messages of one client are answered before the event loop serves others."""
 CLOSE_S = 5.0
 """How long a client may take to read the last of what was written for it."""
+LINGER_S = 0.5
+"""How long what a client sends is read and dropped after its session was ended. With bytes of it
+unread the system would reset the connection, and a proxy on the way would drop the last message."""
 ALPN = "postgresql"
 """The protocol that TLS without a request for it must name: else it may be meant for a server of
 another one (PostgreSQL documentation, "SSL Session Encryption")."""
@@ -79,6 +82,7 @@ class WireConnection(asyncio.Protocol):
         self._ending: TidegateError | None = None
         self._finishing: TidegateError | None = None
         self._busy = False
+        self._lingers = False
         self._task: asyncio.Task[None] | None = None
         self.address = client
         self.session: Session | None = None
@@ -105,6 +109,8 @@ class WireConnection(asyncio.Protocol):
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._lingers:
+            return
         self._buffer += data
         self._arrived.set()
         if len(self._buffer) > READ_AHEAD and not self._held and self._transport is not None:
@@ -136,7 +142,7 @@ class WireConnection(asyncio.Protocol):
 
     def flush(self) -> None:
         """Send what has been written so far."""
-        if self._out and self._transport is not None and not self._gone:
+        if self._out and self._transport is not None and not self._gone and not self._lingers:
             self._transport.write(bytes(self._out))
         self._out.clear()
 
@@ -181,7 +187,7 @@ class WireConnection(asyncio.Protocol):
             self._writable.set()
         elif is_first:
             self._refuse(error)
-            self.abort_softly()
+            self._linger()
 
     def finish(self, error: TidegateError) -> None:
         """The same, but let what runs go on to its end, and with it what was sent before the same
@@ -191,11 +197,29 @@ class WireConnection(asyncio.Protocol):
         else:
             self.end(error)
 
+    def _linger(self) -> None:
+        """Close when what was written has been sent, and the client had time to read it."""
+        self.flush()
+        transport = self._transport
+        if transport is None or transport.is_closing() or not transport.can_write_eof():
+            self.abort_softly()  # the end of TLS reads on by itself
+        elif not self._lingers:
+            self._lingers = True
+            transport.write_eof()
+            self._read_on()
+            asyncio.get_running_loop().call_later(LINGER_S, transport.abort)
+
+    async def _wait_closed(self) -> None:
+        """Return when the connection is closed, if it is closed later."""
+        while self._lingers and not self._gone:
+            self._arrived.clear()
+            await self._arrived.wait()
+
     def abort_softly(self) -> None:
         """Close when what was written has been sent."""
         self.flush()
         transport = self._transport
-        if transport is not None and not transport.is_closing():
+        if transport is not None and not transport.is_closing() and not self._lingers:
             transport.close()
             if transport.get_write_buffer_size():
                 asyncio.get_running_loop().call_later(CLOSE_S, transport.abort)
@@ -317,8 +341,12 @@ class WireConnection(asyncio.Protocol):
                         "the client has disconnected" if ending is None else ending.message
                     )
             finally:  # whatever is wrong with its session, the client is let go
-                self.abort_softly()
+                if self._ending is None:
+                    self.abort_softly()
+                else:
+                    self._linger()
                 self._server.forget(self)
+                await self._wait_closed()
 
     def _refuse(self, error: TidegateError) -> None:
         if not self._gone:

@@ -98,3 +98,32 @@ async def test_a_statement_that_comes_as_its_session_is_ended_does_not_run(tmp_p
         await server.stop(0)
     assert b"SFATAL" in said
     assert len(gate.calls) == before
+
+
+async def test_a_client_that_sends_as_its_session_is_ended_is_told_and_not_reset(tmp_path: Path):
+    """Its message is in the system's hands: closing then would reset the connection."""
+    (tmp_path / "shop.db").touch()
+    gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "shop.db"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with gate.opened(), asyncio.timeout(PATIENCE_S):
+        server = WireServer(
+            gate,  # pyright: ignore[reportArgumentType]
+            Listening(listener),
+            None,
+            PgWireSettings(),
+            Config(body_limit_bytes=1_000_000),
+        )
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        writer.write(struct.pack("!I", len(START) + 4) + START)
+        await reader.readuntil(READY)
+        before = len(gate.calls)
+        writer.write(message(b"Q", b"SELECT 1\0"))
+        stopping = asyncio.ensure_future(server.stop(0))
+        said = await reader.read()  # ConnectionResetError, if the connection was reset
+        writer.write(message(b"Q", b"SELECT 1\0"))
+        await writer.drain()
+        writer.close()
+        await stopping
+    assert b"SFATAL" in said and b"57P01" in said
+    assert len(gate.calls) == before
