@@ -37,8 +37,10 @@ def read_gates(url: str) -> tuple[tuple[GateEntry, ...], float]:
 
 
 def _needs_extra() -> TidegateError:
+    from tidegate.config.installation import add_command
+
     return TidegateError(
         Code.ENGINE_MISSING,
         "A state in PostgreSQL needs the extra `postgres`.",
-        hint='Install it: pip install "tidegate[postgres]"',
+        hint=f"Run: {add_command('postgres')}",
     )

