@@ -17,7 +17,7 @@ have an entry of a name that is taken here, or by another package: it cannot be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -86,7 +86,8 @@ class EngineEntry(NamedTuple):
     gives the dialect where one engine speaks several; `locator` gives what a listing shows of a URL
     that is written in a way of its own (`engines.common.url.Location`); `path_reader` gives the
     absolute path of the file or folder that it names, None where it names none. `memory_reader`
-    says whether a URL is of a database in the memory of one process. `reader` reads a URL and the
+    says whether a URL is of a database in the memory of one process. `extras_reader` gives the
+    further extras that what is at a URL now needs. `reader` reads a URL and the
     source's options as the engine does, and raises TidegateError for what it cannot be opened with.
     `absolute_url` gives a URL with its file as an absolute path. `preparer`, async, gives from
     `gateway.handlers.HandlerParts`, a source and a report the source as it is opened.
@@ -120,6 +121,7 @@ class EngineEntry(NamedTuple):
     locator: str = ""
     path_reader: str = ""
     memory_reader: str = ""
+    extras_reader: str = ""
     pool: int = 0
     pool_option: str = "pool"
     tells_limit: bool = False
@@ -140,6 +142,10 @@ class EngineEntry(NamedTuple):
     def is_in_memory(self, url: str) -> bool:
         """Whether each process would have a database of its own at `url`. Raises: TidegateError."""
         return bool(self.memory_reader) and load(self.memory_reader)(url)
+
+    def more_extras(self, url: str) -> Collection[str]:
+        """The extras that what is at `url` needs, besides `extra`. Raises: TidegateError."""
+        return load(self.extras_reader)(url) if self.extras_reader else ()
 
     def has_option(self, name: str) -> bool:
         """Whether a source may have the option."""

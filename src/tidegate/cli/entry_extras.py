@@ -55,13 +55,14 @@ class Lacking(NamedTuple):
 
 def extras_to_name(config: Config) -> tuple[str, ...]:
     """The extras that an entry must name: those of all sources, saved or in the settings. Empty
-    where what an entry starts is installed, or nothing can be read: what it starts reports that."""
+    where what an entry starts is installed; those of the settings alone where no source can be
+    read, which what it starts reports."""
     if not installation().run_words():
         return ()
     try:
         return with_app(App.open(config), _needed)
-    except TidegateError:
-        return ()
+    except TidegateError:  # such as for want of an extra
+        return tuple(sorted(needed_extras(config, ())))
 
 
 async def _needed(app: App) -> tuple[str, ...]:

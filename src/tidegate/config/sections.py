@@ -27,6 +27,11 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it has the server listen at an address."""
         return self.listen_address is not None
 
+    @property
+    def needed_extra(self) -> str | None:
+        """The optional dependency without which a server with these settings does not start."""
+        return None
+
     def check(self, config: Config) -> None:
         """See that the section fits the other settings. Raises: TidegateError CONFIG_INVALID."""
 

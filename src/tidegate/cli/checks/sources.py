@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import cast
 
 import msgspec
 
@@ -17,6 +20,7 @@ from tidegate.cli.local_actor import LocalCaller, ask
 from tidegate.cli.settings import config_path, load_for_query
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
+from tidegate.config.sections import Section
 from tidegate.config.sources import SourceSettings
 from tidegate.engines.registry import find, texts_of
 from tidegate.errors import Code, TidegateError
@@ -66,22 +70,60 @@ def needed_extras(config: Config, sources: Sequence[Source]) -> dict[str, list[s
     """For each extra what needs it, in words."""
     needed: dict[str, list[str]] = {}
     for source in sources:
-        try:
-            extra = find(source.url).extra
-        except TidegateError:
-            continue
-        if extra is not None:
+        for extra in sorted(_extras_of_source(source)):
             needed.setdefault(extra, []).append(f"the source {source.name}")
-        texts = texts_of(source)
-        kept = {"keyring"} if any(map(keyring_entries_of, texts)) else set[str]()
-        for kind, _ in elsewhere_in(texts):
-            entry = entry_of(kind)
-            kept |= {entry.extra} if entry is not None and entry.extra else set()
-        for each in sorted(kept):
-            needed.setdefault(each, []).append(f"the source {source.name}")
-    if config.oauth is not None:
-        needed["oauth"] = ["the setting `oauth`"]
+    for setting, extras in _extras_of_settings(config):
+        for extra in sorted(extras):
+            needed.setdefault(extra, []).append(f"the setting `{setting}`")
+    if config.state_url or os.environ.get("TIDEGATE_STATE_URL"):
+        needed.setdefault("postgres", []).append("the state in PostgreSQL")
     return needed
+
+
+def _extras_of_source(source: Source) -> set[str]:
+    try:
+        entry = find(source.url)
+    except TidegateError:
+        return set()
+    needed = _extras_of_secrets(texts_of(source))
+    if entry.extra is not None:
+        needed.add(entry.extra)
+    with suppress(TidegateError):  # what is not there needs nothing
+        needed.update(entry.more_extras(source.url))
+    return needed
+
+
+def _extras_of_settings(config: Config) -> Iterator[tuple[str, set[str]]]:
+    parts = {name: getattr(config, name) for name in config.__struct_fields__}
+    del parts["sources"], parts["sections"]  # the sources' own are known
+    for name, part in {**parts, **config.sections}.items():
+        needed = _extras_of_secrets(tuple(_texts_in(part)))
+        if isinstance(part, Section) and part.needed_extra is not None:
+            needed.add(part.needed_extra)
+        yield name, needed
+    if config.oauth is not None:
+        yield "oauth", {"oauth"}
+
+
+def _extras_of_secrets(texts: Sequence[str]) -> set[str]:
+    """What reads the secrets to which the texts refer."""
+    entries = [entry_of(kind) for kind, _ in elsewhere_in(texts)]
+    kept = {"keyring"} if any(map(keyring_entries_of, texts)) else set[str]()
+    return kept | {entry.extra for entry in entries if entry is not None and entry.extra}
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    """The texts in settings, however deep."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, msgspec.Struct):
+        for name in value.__struct_fields__:
+            yield from _texts_in(getattr(value, name))
+    elif isinstance(value, Mapping):
+        yield from _texts_in(list(cast("Mapping[object, object]", value).values()))
+    elif isinstance(value, (list, tuple)):
+        for each in cast("Sequence[object]", value):
+            yield from _texts_in(each)
 
 
 def start_checks(

@@ -28,6 +28,7 @@ PRODUCT = Product(
             plan_limits=("max_plan_rows",),
             figures_hide=True,
             path_reader="tidegate.engines.common.url:folder_path",
+            extras_reader="tidegate.products.duckdb.engine.files:extras_of",
             pool=4,
             pool_option="workers",
             is_folder=True,

@@ -30,6 +30,10 @@ class MetricsSettings(Section, frozen=True, forbid_unknown_fields=True):
     def listen_address(self) -> str | None:
         return self.listen
 
+    @property
+    def needed_extra(self) -> str | None:
+        return None if self.listen is None else "metrics"
+
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID."""
         if self.listen is not None:

@@ -60,6 +60,10 @@ class OtelSettings(Section, frozen=True, forbid_unknown_fields=True):
         if any(hide_references(value) == value for value in self.headers.values()):
             yield "otel.headers"
 
+    @property
+    def needed_extra(self) -> str | None:
+        return None if self.endpoint is None else "otel"
+
     def check(self, config: Config) -> None:
         """Raises: TidegateError CONFIG_INVALID, which does not hold the URL."""
         if not self.service_name.isprintable() or not 0 < len(self.service_name) <= _MOST_NAME:

@@ -15,6 +15,7 @@ from support.engine_cases import CASES, Case, digest_files
 from tidegate.engines.registry import check_access, engine_of
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.products.duckdb.engine.errors import translate
 from tidegate.products.duckdb.engine.folder import FolderSession
 from tidegate.products.duckdb.engine.messages import Folder, Setup
 
@@ -299,6 +300,13 @@ async def test_a_line_that_does_not_fit_is_named_without_its_values(case, folder
     assert caught.value.message == (
         "long.csv cannot be read: line 1800002 has in the column id what is not BIGINT."
     )
+
+
+def test_what_to_run_for_a_workbook_is_the_end_of_the_hint():
+    said = "Invalid Input Error: a.xlsx cannot be read: workbooks need the extra `excel`. Run: x y"
+    error = translate(duckdb.InvalidInputException(said))
+    assert error.message == "a.xlsx cannot be read: workbooks need the extra `excel`."
+    assert error.hint == "The other tables can be read. Run: x y"
 
 
 async def test_a_workbook_without_its_library_says_what_to_install(folder):

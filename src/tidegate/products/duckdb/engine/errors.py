@@ -180,8 +180,10 @@ def _statement_error(error: duckdb.Error) -> TidegateError:
         details[EQUIVALENT_SQLSTATE] = sqlstate
     fault = file_fault(text)
     if fault is not None:
-        hint = "Correct the file. The other tables can be read."
-        return TidegateError(Code.SQL_FAILED, f"{fault}.", hint=hint, details=details)
+        what, _, command = fault.partition(". Run: ")
+        hint = f"Run: {command}" if command else "Correct the file."
+        hint = f"The other tables can be read. {hint}"
+        return TidegateError(Code.SQL_FAILED, f"{what}.", hint=hint, details=details)
     if writes(error):
         return TidegateError(
             Code.POLICY_READ_ONLY, "DuckDB refused the statement: it would write.", details=details

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from tidegate.engines.common.url import folder_path
 from tidegate.errors import Code, TidegateError
 
 KINDS = {
@@ -108,6 +109,13 @@ def name_tables(files: Iterable[tuple[FoundFile, str | None, int]]) -> list[Name
             taken.add(other.key)
             named.append(other)
     return sorted(named)
+
+
+def extras_of(url: str) -> tuple[str, ...]:
+    """The extra that reads workbooks, if the folder at `url` has one now. Raises: TidegateError."""
+    root = folder_path(url)
+    found = _walk(root, os.path.realpath(root))
+    return ("excel",) if any(file.kind == "excel" for file in found) else ()
 
 
 def _walk(root: str, real_root: str) -> Iterator[FoundFile]:

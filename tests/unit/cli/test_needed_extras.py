@@ -1,0 +1,61 @@
+"""What `doctor` calls needed and entries of clients carry: the extras of sources and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.cli.checks.sources import needed_extras
+from tidegate.config.loading import convert_settings
+from tidegate.engines.registry import engine_of
+from tidegate.model.sources import Source
+
+
+def source(url: str) -> Source:
+    return Source("s", "shop", url, *engine_of(url))
+
+
+@pytest.mark.parametrize(
+    ("settings", "needed"),
+    [
+        ({}, {}),
+        ({"metrics": {"token": "${ENV:TOKEN}"}, "otel": {"sample_ratio": 0.5}}, {}),
+        (
+            {"metrics": {"listen": "127.0.0.1:9464"}, "otel": {"endpoint": "http://127.0.0.1:1"}},
+            {"metrics": ["the setting `metrics`"], "otel": ["the setting `otel`"]},
+        ),
+        (
+            {"metrics": {"listen": "127.0.0.1:9464", "token": "${VAULT:secret/data/gate#token}"}},
+            {"metrics": ["the setting `metrics`"], "vault": ["the setting `metrics`"]},
+        ),
+        (
+            {"embeddings": {"provider": "openai", "api_key": "${AWS:model#key}"}},
+            {"aws": ["the setting `embeddings`"]},
+        ),
+        (
+            {"state_url": "postgresql://gate:${VAULT:secret/data/gate#state}@db/gate"},
+            {"postgres": ["the state in PostgreSQL"], "vault": ["the setting `state_url`"]},
+        ),
+    ],
+)
+@pytest.mark.needs("every product")
+def test_settings_need_what_the_server_does_not_start_without(
+    monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], needed: Mapping[str, list[str]]
+) -> None:
+    monkeypatch.delenv("TIDEGATE_STATE_URL", raising=False)
+    assert needed_extras(convert_settings(settings), ()) == needed
+
+
+@pytest.mark.needs("duckdb")
+def test_a_folder_needs_what_reads_the_files_that_are_in_it(tmp_path: Path) -> None:
+    (tmp_path / "north").mkdir()
+    (tmp_path / "people.csv").write_text("name\nAda\n")
+    folder = source(f"files://{tmp_path}")
+    assert set(needed_extras(convert_settings({}), [folder])) == {"duckdb"}
+    (tmp_path / "north" / "towns.xlsx").touch()
+    assert set(needed_extras(convert_settings({}), [folder])) == {"duckdb", "excel"}
+    gone = source(f"files://{tmp_path}/gone")
+    assert set(needed_extras(convert_settings({}), [gone])) == {"duckdb"}
