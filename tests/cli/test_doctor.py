@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from pathlib import Path
 from socketserver import BaseRequestHandler
@@ -19,6 +20,10 @@ from support.command_line import Ended, environment, serving, tidegate
 from support.eventually import HANG_S, wait_until
 from support.free_ports import claim_port
 from support.thread_server import thread_server
+from tidegate.cli.checks.finding import Finding
+from tidegate.cli.checks.report import Report
+from tidegate.cli.commands.doctor import check
+from tidegate.cli.parser import build
 from tidegate.store.passwords import Passwords
 
 Run = Callable[..., Ended]
@@ -202,25 +207,29 @@ def test_a_process_that_holds_the_lock_of_the_state_is_told(
     assert states(run("doctor", "--json"), "database") == {"ok"}
 
 
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        ({"url": "sqlite:////no/such.db"}, "There is no file"),
-        ({"url": "postgresql://me@127.0.0.1:{port}/x"}, "127.0.0.1:{port}: PostgreSQL cannot be"),
-        ({"url": "mysql://me:${ENV:NOT_SET_HERE}@127.0.0.1/x"}, "`NOT_SET_HERE` is not set"),
-        ({"url": "sqlite:///{file}", "options": {"timout": "3"}}, "no option `timout`"),
-        ({"url": "sqlte:///{file}"}, "No engine opens"),
-    ],
-)
-def test_a_source_that_does_not_work_is_named_and_the_others_are_checked(
-    run: Run, towns: Path, tmp_path: Path, source: dict[str, Any], said: str
+def test_sources_that_do_not_work_are_named_and_the_others_are_checked(
+    run: Run, towns: Path, tmp_path: Path
 ) -> None:
     port = claim_port()
-    source["url"] = source["url"].replace("{port}", str(port)).replace("{file}", str(towns))
+    sources: dict[str, tuple[dict[str, Any], str]] = {
+        "gone": ({"url": "sqlite:////no/such.db"}, "There is no file"),
+        "down": (
+            {"url": f"postgresql://me@127.0.0.1:{port}/x"},
+            f"127.0.0.1:{port}: PostgreSQL cannot be",
+        ),
+        "unset": (
+            {"url": "mysql://me:${ENV:NOT_SET_HERE}@127.0.0.1/x"}, "`NOT_SET_HERE` is not set",
+        ),
+        "wrong": ({"url": f"sqlite:///{towns}", "options": {"timout": "3"}}, "no option `timout`"),
+        "unknown": ({"url": f"sqlte:///{towns}"}, "No engine opens"),
+    }  # fmt: skip
     path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"sources": [{"name": "other", **source}]}))
+    path.write_text(
+        json.dumps({"sources": [{"name": name, **each} for name, (each, _) in sources.items()]})
+    )
     ended = run("doctor", "--json", "--config", str(path))
-    is_faulty(ended, "source other", said.replace("{port}", str(port)))
+    for name, (_, said) in sources.items():
+        is_faulty(ended, f"source {name}", said)
     assert "fault" not in states(ended, "source towns")
 
 
@@ -282,18 +291,19 @@ def test_an_entry_is_started_as_a_desktop_does_and_nothing_of_it_stays(
     assert run("status").status == 69
 
 
-@pytest.mark.parametrize(
-    "client", ["codex", "copilot", "gemini", "junie", "opencode", "windsurf", "zed"]
-)
-def test_the_entry_of_each_client_is_started_or_its_server_asked(
-    run: Run, towns: Path, client: str
-) -> None:
-    assert run("install", client, "--stdio").status == 0
-    (entry,) = found(run("doctor", "--json"), f"client {client}")
-    assert entry["state"] == "ok" and "starts and answers" in entry["text"]
+def test_the_entry_of_each_client_is_started_or_its_server_asked(run: Run, towns: Path) -> None:
+    clients = ("codex", "copilot", "gemini", "junie", "opencode", "windsurf", "zed")
     url = f"http://127.0.0.1:{claim_port()}/mcp"
-    assert run("install", client, "--http", url, "--force").status == 0
-    is_faulty(run("doctor", "--json"), f"client {client}", "no server answers at")
+    for client in clients:
+        assert run("install", client, "--stdio").status == 0
+    ended = run("doctor", "--json")
+    for client in clients:
+        (entry,) = found(ended, f"client {client}")
+        assert entry["state"] == "ok" and "starts and answers" in entry["text"]
+        assert run("install", client, "--http", url, "--force").status == 0
+    ended = run("doctor", "--json")
+    for client in clients:
+        is_faulty(ended, f"client {client}", "no server answers at")
 
 
 @pytest.mark.parametrize("client", ["codex", "opencode"])
@@ -316,22 +326,50 @@ def test_a_server_that_ran_before_stays(run: Run, towns: Path, state: Path) -> N
         assert run("status", "--json").json["pid"] == server.process.pid
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        ({"command": "/no/such/tidegate", "args": ["bridge"]}, "No such file"),
-        ({"command": sys.executable, "args": ["-m", "tidegate", "bridge", "--stat"]}, "--stat"),
-        ({"command": "/bin/false", "args": []}, "without an answer"),
-        ({"url": "http://127.0.0.1:{port}/mcp/core"}, "no server answers at 127.0.0.1:{port}"),
-        ({"url": "ftp://x"}, "no URL of HTTP"),
-    ],
-)
-def test_an_entry_that_does_not_start_is_named(
-    run: Run, towns: Path, home: Path, entry: dict[str, Any], said: str
+def test_entries_that_do_not_start_are_named(run: Run, towns: Path, home: Path) -> None:
+    port = claim_port()
+    of_uv = "echo 'error: Failed to fetch: x' >&2; echo '  cause: y' >&2; echo 'hint: z' >&2"
+    entries = {
+        ".cursor/mcp.json": {"command": "/no/such/tidegate", "args": ["bridge"]},
+        ".gemini/settings.json": {
+            "command": sys.executable, "args": ["-m", "tidegate", "bridge", "--stat"],
+        },
+        ".codeium/windsurf/mcp_config.json": {"command": "/bin/false", "args": []},
+        ".copilot/mcp-config.json": {"url": f"http://127.0.0.1:{port}/mcp/core"},
+        ".claude.json": {"url": "ftp://x"},
+        ".junie/mcp/mcp.json": {"command": "/bin/sh", "args": ["-c", of_uv]},
+    }  # fmt: skip
+    for file, entry in entries.items():
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text(json.dumps({"mcpServers": {"tidegate": entry}}))
+    ended = run("doctor", "--json")
+    is_faulty(ended, "client cursor", "No such file")
+    is_faulty(ended, "client gemini", "--stat")
+    is_faulty(ended, "client windsurf", "without an answer")
+    is_faulty(ended, "client copilot", f"no server answers at 127.0.0.1:{port}")
+    is_faulty(ended, "client claude-code", "no URL of HTTP")
+    is_faulty(ended, "client junie", "does not start: Failed to fetch: x")
+
+
+class Unread(Report):
+    """What is read of it ends before the extras."""
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        for each in findings:
+            if each.check == "extras":
+                raise BrokenPipeError
+            super().add([each])
+
+
+def test_what_an_entry_has_started_is_ended_if_no_one_reads_the_report_to_its_end(
+    home: Path, state: Path, tmp_path: Path
 ) -> None:
-    port = str(claim_port())
-    write_entry(home, json.loads(json.dumps(entry).replace("{port}", port)))
-    is_faulty(run("doctor", "--json"), "client cursor", said.replace("{port}", port))
+    script = f"read line; echo '{{\"result\": {{}}}}'; cat; touch {tmp_path}/ended"
+    write_entry(home, {"command": "/bin/sh", "args": ["-c", script]})
+    arguments = build(["doctor"]).parse_args(["doctor", "--json", "--state", str(state)])
+    with pytest.raises(BrokenPipeError):
+        asyncio.run(check(arguments, Unread(as_json=True)))
+    assert (tmp_path / "ended").exists()
 
 
 def test_an_entry_of_another_state_is_a_note(run: Run, towns: Path, tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ async def _check_program(entry: Installed, patience_s: float) -> Finding:
 
 
 async def _hello(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], str]:
-    """The answer, and the last line of standard error of a program that gave none."""
+    """The answer, and what a program that gave none says on standard error."""
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         return {}, ""
@@ -181,10 +181,19 @@ async def _hello(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], s
                 answer: Any = json.loads(line)
                 if isinstance(answer, dict) and ("result" in answer or "error" in answer):
                     return cast("dict[str, Any]", answer), ""
-        lines = (await errors).decode("utf-8", "replace").strip().splitlines()
-        return {}, redact(lines[-1].removeprefix("tidegate: ")[:_MOST_REASON]) if lines else ""
+        return {}, _reason((await errors).decode("utf-8", "replace"))
     finally:
         errors.cancel()
+
+
+def _reason(text: str) -> str:
+    """The line that says why a program ended: the last, but if it is uv's, which gives hints after
+    its errors."""
+    lines = text.strip().splitlines()
+    if not lines:
+        return ""
+    line = next((each for each in lines if each.startswith("error: ")), lines[-1])
+    return redact(line.removeprefix("tidegate: ").removeprefix("error: ")[:_MOST_REASON])
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -52,12 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
     # What is logged of sources is shown as findings.
     logging.getLogger("tidegate").setLevel(logging.CRITICAL)
     report = Report(as_json=arguments.json)
-    asyncio.run(_check(arguments, report))
+    asyncio.run(check(arguments, report))
     report.end()
     return FAULTY if report.faults else 0
 
 
-async def _check(arguments: argparse.Namespace, report: Report) -> None:
+async def check(arguments: argparse.Namespace, report: Report) -> None:
+    """Check everything. Raises: OSError of the report; what the checks have started is ended."""
     report.add(_safe("python", check_python))
     config, findings = check_settings(arguments)
     report.add(findings)
@@ -74,9 +75,14 @@ async def _check(arguments: argparse.Namespace, report: Report) -> None:
     # After the server's check: a client's bridge starts one.
     clients = asyncio.create_task(_awaited("clients", check_clients(place, arguments.timeout)))
     record = asyncio.create_task(_awaited("record", _record(directory, arguments.timeout)))
-    await _check_sources(arguments, config, report)
-    report.add(await record)
-    report.add(await clients)
+    try:
+        await _check_sources(arguments, config, report)
+        report.add(await record)
+        report.add(await clients)
+    finally:
+        # Also if no one reads the report any more. What an entry has started is ended; and asyncio
+        # waits for ever for a process whose start is cancelled.
+        await asyncio.wait((record, clients))
     report.add(_safe("disk", partial(check_disk, _nearest(place))))
     report.add(_safe("clock", partial(check_clock, directory)))
     report.add(_safe("terminal", check_terminal))
