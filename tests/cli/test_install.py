@@ -424,6 +424,9 @@ def test_all_writes_nothing_without_a_terminal_and_asks_nothing_for_nothing(
     install("gemini")
     ended = install("--all")
     assert ended.status == 0 and "already has the entry" in ended.out
+    ended = install("--all", "--http", ADDRESS)  # of what cannot be done nothing is asked or said
+    assert ended.status == 2 and "has another entry `tidegate`" in ended.err
+    assert "signs in" not in ended.err
     for words in (["--scope", "project"], ["--print"], ["cursor"]):
         assert install("--all", *words).status == 2
 

@@ -37,18 +37,10 @@ def write_entry(
 
     Raises: TidegateError ARGUMENT_INVALID if another one is there,
     CLIENT_FILE; then nothing was changed."""
-    there = find_entry(file, client, name)
-    kept = keep_extras(there, entry)
-    entry = entry if kept is None else kept
-    if there == entry:
+    entry = entry_to_write(file, client, name, entry, force)
+    if find_entry(file, client, name) == entry:
         show(f"{client.name}: {file.path} already has the entry {name}")
         return
-    if there is not None and kept is None and not force:
-        raise TidegateError(
-            Code.ARGUMENT_INVALID,
-            f"`{file.path}` has another entry `{name}`; nothing was changed.",
-            hint="Use another --name, or --force to replace it.",
-        )
     syntax = _syntax_of(client)
     text = file.text if file.text.strip() else syntax.empty
     try:
@@ -60,6 +52,23 @@ def write_entry(
         raise _refuse(file, error) from None
     file.replace(changed)
     show(f"{client.name}: wrote the entry {name} to {file.path}")
+
+
+def entry_to_write(
+    file: ClientSettingsFile, client: Client, name: str, entry: dict[str, Any], force: bool
+) -> dict[str, Any]:
+    """The entry, with the extras of the one that is there, if the two differ in nothing else.
+
+    Raises: TidegateError ARGUMENT_INVALID if another one is there, CLIENT_FILE."""
+    there = find_entry(file, client, name)
+    kept = keep_extras(there, entry)
+    if there is not None and kept is None and there != entry and not force:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            f"`{file.path}` has another entry `{name}`; nothing was changed.",
+            hint="Use another --name, or --force to replace it.",
+        )
+    return entry if kept is None else kept
 
 
 def remove_entry(file: ClientSettingsFile, client: Client, name: str) -> None:

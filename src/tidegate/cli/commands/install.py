@@ -12,7 +12,13 @@ from tidegate.app import App
 from tidegate.cli.allowlist import given, refuse_unknown
 from tidegate.cli.client_entries import http_entry, link_of, local_entry
 from tidegate.cli.client_settings_file import ClientSettingsFile
-from tidegate.cli.entry_editing import find_entry, remove_entry, show_entry, write_entry
+from tidegate.cli.entry_editing import (
+    entry_to_write,
+    find_entry,
+    remove_entry,
+    show_entry,
+    write_entry,
+)
 from tidegate.cli.entry_extras import extras_to_name
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import chosen_state, chosen_state_url, config_path, load_for_query
@@ -173,7 +179,7 @@ def _write_all(arguments: argparse.Namespace) -> int:
         if problem is not None:
             print_status(f"tidegate: {each.client.name}: {problem.message} {problem.hint}")
             status = status or problem.mapping.exit_status
-    if not arguments.remove:
+    if not arguments.remove and any(isinstance(each, Planned) for each in planned):
         _note_next(arguments)
     return status
 
@@ -193,6 +199,8 @@ def _plan(client: Client, arguments: argparse.Namespace) -> Planned | Failed:
         file = ClientSettingsFile(settings_file(client, "user"))
         there = find_entry(file, client, arguments.name)
         entry = None if arguments.remove else _entry(client, arguments)
+        if entry is not None:
+            entry = entry_to_write(file, client, arguments.name, entry, arguments.force)
     except TidegateError as error:
         return Failed(client, error)
     return Planned(client, file, entry, there != entry)
