@@ -17,7 +17,7 @@ def main() -> int:
     """Run the command line; returns its exit status. Where the system has no POSIX file locks, as
     Windows, only the help and the version are there."""
     words = sys.argv[1:]
-    only_tells = words[:1] == ["version"] or not _ONLY_TELL.isdisjoint(words)
+    only_tells = words[:1] in (["version"], ["help"]) or not _ONLY_TELL.isdisjoint(words)
     if not only_tells and not _has_posix():
         print(NO_POSIX, file=sys.stderr)  # noqa: T201
         return UNAVAILABLE

@@ -83,6 +83,11 @@ def test_a_command_of_a_product_is_in_the_group_that_the_product_names() -> None
             assert title.startswith(entry.group), name
 
 
+def test_help_is_given_to_who_asks_for_it_by_a_word() -> None:
+    assert tidegate("help", "source", "add") == tidegate("source", "add", "--help")
+    assert tidegate("help").out == tidegate("--help").out
+
+
 def test_without_a_command_all_are_named_on_one_screen_of_a_small_terminal() -> None:
     ended = tidegate()
     assert (ended.status, ended.out) == (2, "")

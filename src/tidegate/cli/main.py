@@ -111,6 +111,8 @@ def _run(words: Sequence[str]) -> int:
     if not words:
         print(build().format_screen(), file=sys.stderr)
         return ERRORS[Code.ARGUMENT_INVALID].exit_status
+    if words[0] == "help":  # no command, and what many type
+        words = [*words[1:], "--help"]
     try:
         arguments = build(words).parse_args(words)
     except SystemExit:  # --help, which has been printed

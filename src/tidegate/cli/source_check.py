@@ -168,11 +168,9 @@ def require_success(
     if failure.details.get("cause") == ACCOUNT and missing:
         hint = f"Give the password with {ways}."
     if not anyway:
-        raise TidegateError(
-            failure.code,
-            f"{failure.message}{end} {undone}",
-            hint=hint if anyway is None else f"{hint} With --anyway it is saved all the same.",
-        )
+        if anyway is not None:  # before the hint, whose command can be copied up to its end
+            hint = f"With --anyway it is saved all the same. {hint}".strip()
+        raise TidegateError(failure.code, f"{failure.message}{end} {undone}", hint=hint)
     print_status(f"note: it does not work now: {failure.message}{end} {hint}")
 
 
