@@ -49,6 +49,37 @@ def test_servers_of_others_are_those_that_an_operator_names() -> None:
     }
 
 
+PLACES = re.compile(r"^\| `(\S*(?:url|endpoint|address|issuer|registry|repository|region))`", re.M)
+"""The settings that name a server of others, by how their names end."""
+SAID_AS = {
+    "sources[].url": "the sources that you add",
+    "state_url": "the database of a shared state",
+    "vault.address": "vaults",
+    "aws.region": "AWS",
+    "embeddings.base_url": "model providers",
+    "embeddings.columns[].use.base_url": "model providers",
+    "language.model.base_url": "model providers",
+    "approvals.webhook.url": "webhooks",
+    "oauth.issuer": "authorization servers",
+    "oauth.jwks_url": "authorization servers",
+    "otel.endpoint": "collectors of traces",
+    "ship.to[].url": "receivers of the record",
+    "drivers.repository": "repositories of drivers",
+    "cloud.registry": "registries of documents",
+    "surface.cloud.server.address": "",  # where it listens
+}
+"""What SECURITY.md calls the server that a setting names."""
+
+
+def test_the_promise_names_each_kind_of_server_that_a_setting_can_name() -> None:
+    root = SOURCES.parent
+    found = set(PLACES.findall((root / "docs" / "reference" / "settings.md").read_text("utf-8")))
+    assert found == SAID_AS.keys()
+    promise = (root / "SECURITY.md").read_text("utf-8").partition("* Nothing is sent anywhere")[2]
+    promise = " ".join(promise.partition("\n\n")[0].split())
+    assert [each for each in SAID_AS.values() if each not in promise] == []
+
+
 @pytest.mark.whole
 @pytest.mark.needs("duckdb")
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
