@@ -92,6 +92,10 @@ class Tracer(Protocol):
         the server does not have is `OTHER`."""
         ...
 
+    def count_session(self, revision: str, seconds: float, *, over_http: bool) -> None:
+        """A session of MCP that began here has ended here."""
+        ...
+
     def begin_call(self, surface: str, kind: str) -> Trace:
         """A call has come by no request of MCP; `kind` is what it asks for."""
         ...

@@ -37,7 +37,7 @@ from tidegate.protocol.request_context import (
     open_request,
 )
 from tidegate.protocol.request_state import RequestState
-from tidegate.protocol.request_traces import RequestSpan, begin_span
+from tidegate.protocol.request_traces import RequestSpan, begin_span, follow_session
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.sessions import Sessions
@@ -128,7 +128,10 @@ class Kernel:
             if message.method == "initialize" and not (
                 self._served.knows_modern and names_version(message, transport)
             ):
-                return initialization.initialize(self._served, self.sessions, message, transport)
+                answer = initialization.initialize(self._served, self.sessions, message, transport)
+                if self._tracing.tracer is not None:
+                    follow_session(self._tracing.tracer, transport)
+                return answer
             method = self._method_for(message, transport)
             if call is not None:
                 params = call.params

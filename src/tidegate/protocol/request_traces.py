@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
 from tidegate.protocol import params as p
@@ -93,6 +95,22 @@ def begin_span(
     method = (message.method or OTHER) if known else OTHER
     trace = tracer.begin_request(method, _meta_of(message, call), transport.headers)
     return RequestSpan(trace, served, message, method, transport)
+
+
+def follow_session(tracer: Tracer, transport: TransportContext) -> None:
+    """Have the tracer know, when a session that has just begun ends, how long it was."""
+    session = transport.session
+    if session is None or session.revision is None:
+        return
+    revision, over_http, began = (
+        *(session.revision.name, transport.headers is not None),
+        time.monotonic(),
+    )
+
+    def count() -> None:
+        tracer.count_session(revision, time.monotonic() - began, over_http=over_http)
+
+    session.note_end = count
 
 
 def _meta_of(message: Message, call: OpenedCall | None) -> dict[str, object]:

@@ -76,6 +76,8 @@ class Session:
         self.streams: dict[str, Stream] = {}
         self.last_active = time.monotonic()
         self.unsubscribe: Callable[[], None] | None = None
+        self.note_end: Callable[[], None] | None = None
+        """Called once, when it has ended."""
         self.state = SessionState()
         self.tell_others: Callable[[Kind, bytes, bytes], None] = _tell_no_one
         """Gives other processes what this one has nothing to do with: kind, id and content."""
@@ -190,6 +192,9 @@ class Session:
         if self.sender is not None:
             self.sender.stop()
         self.state.close()
+        if self.note_end is not None:
+            self.note_end()
+            self.note_end = None
 
 
 def _tell_no_one(kind: Kind, id: bytes, body: bytes) -> None:

@@ -54,6 +54,7 @@ SERVICE_VERSION: Final = "service.version"
 SERVICE_INSTANCE: Final = "service.instance.id"
 
 MCP_DURATION: Final = "mcp.server.operation.duration"
+SESSION_DURATION: Final = "mcp.server.session.duration"
 MCP_SECONDS: Final = (
     *(0.01, 0.02, 0.05, 0.1, 0.2, 0.5),
     *(1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),

@@ -72,13 +72,14 @@ class Series:
 
 
 class Durations:
-    """The two histograms. Counted on the event loop, and read on any thread."""
+    """The histograms. Counted on the event loop, and read on any thread."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
         self._since = time.time_ns()
         self._requests: dict[tuple[object, ...], Series] = {}
         self._statements: dict[tuple[object, ...], Series] = {}
+        self._sessions: dict[tuple[object, ...], Series] = {}
         self._scope = InstrumentationScope(names.SCOPE, __version__)
 
     def of_request(self, served: ServedRequest, error: str) -> Series:
@@ -108,6 +109,15 @@ class Durations:
             found = _keep(self._statements, key, Series(operation, about, names.DB_SECONDS))
         return found
 
+    def of_session(self, revision: str, over_http: bool) -> Series:
+        """The series of a session that has ended."""
+        key = revision, over_http
+        found = self._sessions.get(key)
+        if found is None:
+            about = {names.MCP_REVISION: revision} | _of_transport(over_http)
+            found = _keep(self._sessions, key, Series("session", about, names.MCP_SECONDS))
+        return found
+
     def read(self) -> MetricsData | None:
         """The metrics of now; None while there are none."""
         now = time.time_ns()
@@ -116,6 +126,7 @@ class Durations:
             for name, about, series in (
                 (names.MCP_DURATION, "How long requests of MCP take.", self._requests),
                 (names.DB_DURATION, "How long databases take.", self._statements),
+                (names.SESSION_DURATION, "How long sessions of MCP are open.", self._sessions),
             )
             if series
         ]
@@ -142,15 +153,18 @@ def _of_request(served: ServedRequest, error: str) -> tuple[str, dict[str, str]]
         name = f"{name} {served.prompt}"
     if served.revision:
         about[names.MCP_REVISION] = served.revision
-    if served.over_http:
-        about[names.TRANSPORT], about[names.PROTOCOL] = names.TCP, names.HTTP
-    else:
-        about[names.TRANSPORT] = names.PIPE
+    about |= _of_transport(served.over_http)
     if error:
         about[names.ERROR] = error
         if served.rpc_error is not None:
             about[names.RPC_STATUS] = error
     return name, about
+
+
+def _of_transport(over_http: bool) -> dict[str, str]:
+    if over_http:
+        return {names.TRANSPORT: names.TCP, names.PROTOCOL: names.HTTP}
+    return {names.TRANSPORT: names.PIPE}
 
 
 def _keep(kept: dict[tuple[object, ...], Series], key: tuple[object, ...], made: Series) -> Series:

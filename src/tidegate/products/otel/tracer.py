@@ -56,6 +56,9 @@ class OtelTracer:
     ) -> RequestTrace:
         return RequestTrace(self, method, read_contexts(meta, headers), {})
 
+    def count_session(self, revision: str, seconds: float, *, over_http: bool) -> None:
+        self.durations.of_session(revision, over_http).count(seconds)
+
     def begin_call(self, surface: str, kind: str) -> RequestTrace:
         about: Attributes = {names.SURFACE: surface, names.REQUEST: kind}
         return RequestTrace(self, f"{surface} {kind}", _UNSENT, about)

@@ -11,12 +11,15 @@ import pytest
 
 from products.otel.support.collector import CLIENT, FAILED, SERVER, Collector, collector
 from products.otel.support.traced_gate import TracedGate, traced_gate
-from support.surface_client import WRITER
+from support.repeated_calls import NoSender
+from support.surface_client import READER, WRITER
 from tidegate.errors import TidegateError
 from tidegate.model.requests import Browse, Query
 from tidegate.model.statements import Statement
 from tidegate.products.otel import conventions
 from tidegate.products.otel.conventions import MCP_SECONDS
+from tidegate.protocol.session import Session
+from tidegate.protocol.transport import TransportContext
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 OUTER, OUTER_SPAN = "a" * 32, "b" * 16
@@ -120,6 +123,26 @@ def test_a_callers_flag_does_not_get_it_more_traces_than_the_limit(
             each for each in seen.points.values() if each.metric == "mcp.server.operation.duration"
         ]
         assert [each.count for each in counted] == [8]
+
+
+def test_a_session_is_counted_once_when_it_ends(seen: Collector, gate: TracedGate) -> None:
+    about = {"name": "peer", "version": "1"}
+    params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about}
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    served = TransportContext(READER, NoSender(), headers={})
+    piped = TransportContext(READER, NoSender(), session=Session(READER))
+    for transport in (served, piped):
+        gate.loop.run(gate.kernel.serve(json.dumps(frame).encode(), transport))
+    assert served.session is not None and piped.session is not None
+    gate.kernel.sessions.end(served.session)
+    for _ in range(2):
+        piped.session.close()
+    gate.stop()
+    found = [each for each in seen.points.values() if each.metric == "mcp.server.session.duration"]
+    assert [each.count for each in found] == [1, 1]
+    transports = {each.about["network.transport"]: each.about for each in found}
+    assert transports.keys() == {"tcp", "pipe"}
+    assert all(each["mcp.protocol.version"] == "2025-11-25" for each in transports.values())
 
 
 def test_a_caller_that_does_not_trace_is_not_traced(seen: Collector, gate: TracedGate) -> None:
