@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
+import asyncpg
 import psycopg
 import pytest
 from msgspec import structs
@@ -32,11 +33,20 @@ class Wallet:
     def __init__(self, server: WireServer) -> None:
         self.state = SqliteState(server.folder / "state" / "state.db")
 
+    def raise_to(self, amount: int) -> None:
+        """Give the budget another size; what was used of it stays."""
+        (was,) = self.state.budgets.list()
+        assert self.state.budgets.change(structs.replace(was, amount=amount), was)
+        self._until_seen()
+
     def set(self, **fields: object) -> None:
         budget = Budget("b", window="day", **fields)  # type: ignore[arg-type]
         for was in self.state.budgets.list():
             assert self.state.budgets.remove(was)
         assert self.state.budgets.add(structs.replace(budget, id=f"b{budget.amount}"))
+        self._until_seen()
+
+    def _until_seen(self) -> None:
         changed = monotonic()
         wait_until(lambda: monotonic() - changed > MAX_AGE_S, "every process has seen it")
 
@@ -53,6 +63,52 @@ def test_a_result_that_reaches_its_budget_fails_however_it_is_read(server: WireS
             wallet.set(measure="rows", amount=5_000 + place, token="writer")
             assert read(connection, 3_000) == 3_000
     wallet.state.close()
+
+
+async def test_a_portal_is_paid_once_however_many_executes_read_it(server: WireServer) -> None:
+    wallet = Wallet(server)
+    with psycopg.connect(server.conninfo(), autocommit=True) as connection:
+        wallet.set(measure="rows", amount=1_000, token="writer")
+        assert await by_portal(server, 600, 100) == (600, "")
+        assert plain(connection, 300) + plain(connection, 100) == 400
+        with pytest.raises(psycopg.Error, match="used up"):
+            plain(connection, 1)
+
+        wallet.set(measure="rows", amount=1_100, token="writer")
+        came, state = await by_portal(server, 3_000, 250)
+        assert (came, state) == (1_000, "53400"), "the fifth Execute has the end of the budget"
+        with pytest.raises(psycopg.Error, match="used up"):
+            plain(connection, 1)
+        wallet.raise_to(3_100)
+        assert plain(connection, 2_000) == 2_000
+        with pytest.raises(psycopg.Error, match="used up"):
+            plain(connection, 1)
+
+        wallet.set(measure="calls", amount=2, token="writer")
+        assert await by_portal(server, 600, 100) == (600, "")
+        assert plain(connection, 1) == 1
+        with pytest.raises(psycopg.Error, match="used up"):
+            plain(connection, 1)
+    wallet.state.close()
+
+
+async def by_portal(server: WireServer, count: int, each: int) -> tuple[int, str]:
+    """How many rows come by Executes of so many rows, and the SQLSTATE that ends them."""
+    came, state = 0, ""
+    connection = await asyncpg.connect(
+        host="127.0.0.1", port=server.port, database="shop", user="writer",
+        password=server.secrets["writer"],
+    )  # fmt: skip
+    try:
+        async with connection.transaction(readonly=True):
+            cursor = await connection.cursor(NUMBERS.format(count))
+            while rows := await cursor.fetch(each):
+                came += len(rows)
+    except asyncpg.PostgresError as error:
+        state = error.sqlstate or ""
+    finally:
+        await connection.close()
+    return came, state
 
 
 def plain(connection: psycopg.Connection, count: int) -> int:
