@@ -36,17 +36,7 @@ class WorkerGate:
 
     def workers(self) -> dict[int, int]:
         """The processes of the workers that run, by their numbers."""
-        parent = self.server.process.pid
-        found: dict[int, int] = {}
-        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-        for child in map(int, children):
-            words: list[bytes] = []
-            with suppress(OSError):  # it has just ended
-                words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-            if b"--worker" in words:
-                place = json.loads(words[words.index(b"--worker") + 1])
-                found[place["number"]] = child
-        return found
+        return workers_of(self.server.process.pid)
 
     def connect(self) -> HTTPConnection:
         return HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
@@ -136,6 +126,20 @@ class WorkerGate:
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+
+
+def workers_of(parent: int) -> dict[int, int]:
+    """The processes of the workers of a parent, by their numbers."""
+    found: dict[int, int] = {}
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    for child in map(int, children):
+        words: list[bytes] = []
+        with suppress(OSError):  # it has just ended
+            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+        if b"--worker" in words:
+            place = json.loads(words[words.index(b"--worker") + 1])
+            found[place["number"]] = child
+    return found
 
 
 def shop(folder: Path) -> Path:

@@ -13,6 +13,7 @@ from wire.wires import HttpPeer
 
 AGAIN = ("nothing ran", "had changed nothing", "Send the call again.")
 """What says that a call can be sent again without harm."""
+USED = "What a person approved was used by another call"
 POLL_S = 0.1
 
 
@@ -52,6 +53,10 @@ class PatientClient:
                     return ""
                 continue
             text = self._wait(reply)
+            if USED in text:  # by a call before this one, whose process was killed
+                if self._count():
+                    return ""
+                continue
             if not any(words in text for words in AGAIN):
                 return text
             assert self._count() == 0, f"{text}: but it took effect"
