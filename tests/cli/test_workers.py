@@ -61,6 +61,13 @@ def test_a_call_that_lasts_is_one_call_whichever_worker_is_asked_about_it(
             pass
         assert '"rows":[[500,1]]' in text
 
+        with closing(gate.connection_at(2)) as listener:
+            listening = gate.open(
+                listener, "subscriptions/listen", tasks, notifications={"taskIds": [task]}
+            )
+            acknowledged = next(line for line in listening if line.startswith(b"data: {"))
+            assert task.encode() in acknowledged, "its notices come from the other worker"
+
         def look() -> Any:
             found = gate.ask(two, "tasks/get", tasks, taskId=task)["result"]
             return None if found["status"] == "working" else found

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +87,26 @@ class WorkerGate:
         **params: Any,
     ) -> Any:
         """The answer to a request of 2026-07-28 on a connection."""
+        return json.loads(self.open(connection, method, capabilities, **params).read())
+
+    def open(
+        self,
+        connection: HTTPConnection,
+        method: str,
+        capabilities: Mapping[str, Any] | None = None,
+        **params: Any,
+    ) -> HTTPResponse:
+        """The response to such a request, whose body is still to be read."""
         meta = META | {f"{PREFIX}clientCapabilities": capabilities or {}}
         frame = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
         headers = {
             "Content-Type": "application/json", "Mcp-Method": method,
-            "Mcp-Name": params.get("name") or params["taskId"],
-            "MCP-Protocol-Version": "2026-07-28",
+            "MCP-Protocol-Version": "2026-07-28", "Accept": "application/json, text/event-stream",
         }  # fmt: skip
+        if name := params.get("name") or params.get("taskId"):
+            headers["Mcp-Name"] = name
         connection.request("POST", "/mcp", json.dumps(frame), headers)
-        return json.loads(connection.getresponse().read())
+        return connection.getresponse()
 
     def figures(self) -> dict[str, float]:
         """What Prometheus reads, each sample by its name and labels as they are written."""

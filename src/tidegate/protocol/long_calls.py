@@ -215,12 +215,12 @@ class LongCalls:
             return None
         return self._server.lost(request, call.name, lost_words(record))
 
-    def pass_on(self, request: McpRequest, id: str) -> None:
+    def pass_on(self, request: McpRequest, id: str, *, lasts: bool = False) -> None:
         """Have the worker answer that has the task of this id, if it is another one. Raises:
         ServedElsewhere."""
         worker = worker_of(id)
         if 0 < worker <= request.passes_on and worker != self.tasks.worker:
-            raise ServedElsewhere(worker)
+            raise ServedElsewhere(worker, lasts=lasts)
 
     def _forget_stale(self) -> None:
         for key, task in list(self.same.items()):

@@ -93,14 +93,17 @@ def follow_tasks(
 ) -> tuple[list[str], Callable[[], None]]:
     """Notify a listener of the changes of its own tasks. Returns which are followed, and how to
     stop. A notice says how a task stands; its outcome is fetched by `tasks/get`, where the caller's
-    rights of that moment count."""
+    rights of that moment count. Raises: ServedElsewhere if another worker has them."""
     calls = served.long_calls
     stops: list[Callable[[], None]] = []
     followed: list[str] = []
     if calls is None or not declares_tasks(request):
         return followed, lambda: None
-    for id in dict.fromkeys(ids):
-        task = calls.tasks.find(id, request.actor)
+    tasks = {id: calls.tasks.find(id, request.actor) for id in ids}
+    if not any(tasks.values()):
+        for id in tasks:
+            calls.pass_on(request, id, lasts=True)
+    for id, task in tasks.items():
         if task is None:
             continue
 

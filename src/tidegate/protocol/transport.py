@@ -28,11 +28,13 @@ class Answer(NamedTuple):
 
 class ServedElsewhere(Exception):
     """Unwinds a request that another worker of the gate is to answer: it has the task that the
-    request is about. Only raised where the edge can pass the request on (`passes_on`)."""
+    request is about. Only raised where the edge can pass the request on (`passes_on`). `lasts`: the
+    answer ends only when the client or the server ends it."""
 
-    def __init__(self, worker: int) -> None:
+    def __init__(self, worker: int, *, lasts: bool = False) -> None:
         super().__init__(f"worker {worker}")
         self.worker = worker
+        self.lasts = lasts
 
 
 class TransportContext(msgspec.Struct, eq=False):

@@ -18,6 +18,7 @@ from tidegate.protocol.model import Context, ToolResult
 from tidegate.protocol.tasks import TaskTimes, worker_of
 from tidegate.protocol.transport import ServedElsewhere
 from unit.protocol.test_calls_that_last import Client, done, text_of
+from unit.protocol.test_calls_that_leave import SlowRecords
 from wire.task_tools import KeptRecords
 
 SHORT = TaskTimes(0.01, 0.02, 3_600.0)
@@ -149,15 +150,14 @@ async def test_a_handle_that_says_what_is_lost_frees_the_same_call() -> None:
 
 
 async def test_a_call_that_ended_before_its_early_reply_is_joined_by_none() -> None:
-    records = KeptRecords()
+    records = SlowRecords()
     one = Process(records)
     call = asyncio.ensure_future(one.call(changes=True))
-    await until(lambda: records.records, "it is kept")
+    await until(records.asked.is_set, "it is being kept")
     one.may_end.set()
     assert text_of(await call) == "done"
-    await until(
-        lambda: not [each for each in records.records.values() if each.call], "it is dropped"
-    )
+    records.allowed.set()
+    await until(lambda: [each.call for each in records.records.values()] == [""], "it is dropped")
 
 
 # Workers of one gate
@@ -185,6 +185,9 @@ OF_TASKS: dict[str, Send] = {
         method: lambda two, task, method=method: two.send(method, taskId=task.id)
         for method in ("tasks/get", "tasks/update", "tasks/cancel")
     },
+    "subscriptions/listen": lambda two, task: two.send(
+        "subscriptions/listen", notifications={"taskIds": [task.id]}
+    ),
 }
 
 
@@ -192,7 +195,7 @@ OF_TASKS: dict[str, Send] = {
 async def test_what_is_about_a_call_of_another_worker_is_passed_on_once(form: str) -> None:
     records = KeptRecords()
     one, two = await begun(records, number=1, changes=True), Process(records, 2, passes_on=2)
-    if form.startswith("tasks/"):
+    if "/" in form:
         two.extensions = {EXTENSION: {}}
     (task,) = records.records.values()
     with pytest.raises(ServedElsewhere) as raised:
@@ -200,7 +203,7 @@ async def test_what_is_about_a_call_of_another_worker_is_passed_on_once(form: st
     assert raised.value.worker == 1
     assert two.began == 0
     two.passes_on = 0
-    if form != "tasks/cancel":  # of which the other process is told
+    if form not in ("tasks/cancel", "subscriptions/listen"):  # one is sent on, the other lasts
         await OF_TASKS[form](two, task)
     assert two.began == 0
     await one.end()

@@ -198,7 +198,7 @@ class McpHandler:
         try:
             answer = await kernel.serve(frame, transport)
         except ServedElsewhere as there:
-            await self._pass_on(request, events, call, there.worker)
+            await self._pass_on(request, events, call, there)
             return
         if call.answered_early:
             return
@@ -217,13 +217,20 @@ class McpHandler:
         reply(request, answer, block)
 
     async def _pass_on(
-        self, request: IncomingRequest, events: EventStream, call: ActiveRequest, worker: int
+        self,
+        request: IncomingRequest,
+        events: EventStream,
+        call: ActiveRequest,
+        there: ServedElsewhere,
     ) -> None:
         """Have the worker answer that has the task which a request is about."""
         call.on_left = call.on_silence = None  # that one begins the stream, and ends the call
         events.on_start, events.open = None, False
+        if there.lasts:
+            call.endless = True
+            call.listen(request.abort)
         if self.way is not None:
-            await self.way.pass_on(request, worker)
+            await self.way.pass_on(request, there.worker)
 
     def _answer_early(
         self,
