@@ -39,12 +39,13 @@ MODERN = "2026-07-28"
 META = modern_meta("tests", elicitation={})
 OWN_TRACE = "c0ffee"
 """With this the ids of traces begin that a conversation names itself: they are compared."""
+# Each match begins with one of a set of characters, which are found much faster than alternatives.
 VARYING = re.compile(
-    r'"requestState":"[^"]*"|\\*"more\\*":\\*"[^"\\]*\\*"'
-    rf"|(?<![0-9a-f])(?!{OWN_TRACE})[0-9a-f]{{10,}}"
-    r"|\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?|There is no result '[^']*'"
-    r"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-    r'|"retry_after_s\\*":[\d.]+|[Ww]ait \d+ seconds|retry-after: \d+'
+    r'["\\0-9a-fTWwr](?:(?<=")(?:requestState":"[^"]*"|retry_after_s\\*":[\d.]+)'
+    r'|(?<=["\\])(?:(?<=\\)\\*")?more\\*":\\*"[^"\\]*\\*"'
+    rf"|(?<=[0-9a-f])(?:(?<![0-9a-f].)(?!(?<={OWN_TRACE[0]}){OWN_TRACE[1:]})[0-9a-f]{{9,}}"
+    r"|(?<=\d)\d{3}-\d\d-\d\d(?:T[\d:.]+(?:Z|\+00:00)?| \d\d:\d\d:\d\d UTC))"
+    r"|(?<=T)here is no result '[^']*'|(?<=[Ww])ait \d+ seconds|(?<=r)etry-after: \d+)"
 )
 """What differs from one run to the next: seals, ids and codes, moments, how long to wait, and
 handles of results, of which most look like secrets, and are left out of the record, and some do
@@ -109,7 +110,7 @@ class Desk:
         self._file.write_text(json.dumps(settings | self._settings))
         self._file.chmod(0o600)
 
-    def set_budget(self, amount: int, measure: Measure = "calls", **about: str) -> None:
+    def set_budget(self, amount: int, measure: Measure = "calls", **about: Any) -> None:
         """Give a budget of a day; `about` names its token or its source."""
         wanted = Budget("", measure, "day", amount, **about)
         self.app.budgets.set(wanted, self.app.budgets.find(wanted), "cli:ann")

@@ -181,13 +181,17 @@ def test_what_stands_beside_the_statement_is_the_call_s_own(
 
     async def script(desk: Desk) -> None:
         line = await desk.line(desk.token())
-        for meta in ({}, {"progressToken": 7}, {"progressToken": 1.5}, {"traceparent": "00-a-b-01"},
-                     {"io.modelcontextprotocol/logLevel": "debug"}):  # fmt: skip
-            for source in ("shop", "none", 5, None, ["shop"]):
-                for max_rows in (1, 2, 0, "1", "x"):
-                    for _ in range(2):
-                        given = {**READ, "source": source, "max_rows": max_rows}
-                        await line.call(given, meta=meta)
+        metas: list[dict[str, Any]] = [
+            {}, {"progressToken": 7}, {"progressToken": 1.5}, {"traceparent": "00-a-b-01"},
+            {"io.modelcontextprotocol/logLevel": "debug"},
+        ]  # fmt: skip
+        limits = (1, 2, 0, "1", "x")
+        for number, meta in enumerate(metas):
+            for place, source in enumerate(("shop", "none", 5, None, ["shop"])):
+                # Each pair of the three comes once.
+                given = {**READ, "source": source, "max_rows": limits[(number + place) % 5]}
+                for _ in range(2):
+                    await line.call(given, meta=meta)
         for name in ("schema", "find", "nothing"):
             for words in ("customers", "orders", "", "x"):
                 await line.call({"query": words}, name=name)

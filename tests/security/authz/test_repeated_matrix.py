@@ -11,14 +11,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from support.audit_records import records
 from support.authz_calls import ROWS, URI
 from support.authz_engines import SqliteShop
 from support.authz_server import ACTORS, Caller, Harness, play
 from support.repeated_calls import NoSender
 from support.repeated_conversation import (
     MODERN,
+    UNLIKE,
     VARYING,
-    told,
     turn_off,
     unlike,
     with_other_values,
@@ -147,11 +148,10 @@ def recorded(state: Path) -> list[str]:
     """The record of the calls, without the numbers that they share with the work beside them, and
     without the signatures, of which there is one for each so many seconds."""
     found: list[str] = []
-    for line in told(state):
-        fields = json.loads(line)
+    unlike = dict.fromkeys(UNLIKE, 0) | {"seq": 0, "call_id": ""}
+    for fields in records(state):
         if fields.get("request") not in BESIDE and fields["phase"] != "checkpoint":
-            shared = {"seq": 0, "call_id": ""}
-            found.append(without_places(json.dumps({**fields, **shared})))
+            found.append(without_places(json.dumps({**fields, **unlike})))
     return sorted(found)
 
 
@@ -160,7 +160,7 @@ def test_every_cell_and_its_records_are_the_same_in_both_ways(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, setting: str
 ) -> None:
     came: list[list[str]] = []
-    records: list[list[str]] = []
+    lines: list[list[str]] = []
     for short in (True, False):
         place = tmp_path / ("short" if short else "whole")
         place.mkdir()
@@ -173,9 +173,9 @@ def test_every_cell_and_its_records_are_the_same_in_both_ways(
                 turn_off(patch)
             found, recognized = play(place, engine, setting, scenario)
         came.append(found)
-        records.append(recorded(place / "state"))
+        lines.append(recorded(place / "state"))
         if short:
             assert all(was for was, must in recognized if must)
             assert sum(was for was, _ in recognized) > 0.8 * len(recognized) > 100
     assert unlike(*came) == []
-    assert unlike(*records) == []
+    assert unlike(*lines) == []
