@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,6 @@ import pytest
 
 from tidegate.cli.checks.sources import needed_extras
 from tidegate.config.loading import convert_settings
-from tidegate.engines.registry import engine_of
-from tidegate.model.sources import Source
-
-
-def source(url: str) -> Source:
-    return Source("s", "shop", url, *engine_of(url))
 
 
 @pytest.mark.parametrize(
@@ -49,13 +45,27 @@ def test_settings_need_what_the_server_does_not_start_without(
     assert needed_extras(convert_settings(settings), ()) == needed
 
 
+OF_A_FOLDER = """
+import sys
+sys.modules["duckdb"] = None
+from tidegate.cli.checks.sources import needed_extras
+from tidegate.config.model import Config
+from tidegate.engines.registry import engine_of
+from tidegate.model.sources import Source
+for url in sys.argv[1:]:
+    print(sorted(needed_extras(Config(), [Source("s", "shop", url, *engine_of(url))])))
+"""
+
+
 @pytest.mark.needs("duckdb")
-def test_a_folder_needs_what_reads_the_files_that_are_in_it(tmp_path: Path) -> None:
-    (tmp_path / "north").mkdir()
-    (tmp_path / "people.csv").write_text("name\nAda\n")
-    folder = source(f"files://{tmp_path}")
-    assert set(needed_extras(convert_settings({}), [folder])) == {"duckdb"}
-    (tmp_path / "north" / "towns.xlsx").touch()
-    assert set(needed_extras(convert_settings({}), [folder])) == {"duckdb", "excel"}
-    gone = source(f"files://{tmp_path}/gone")
-    assert set(needed_extras(convert_settings({}), [gone])) == {"duckdb"}
+def test_a_folder_needs_what_reads_its_files_also_where_nothing_is_installed(
+    tmp_path: Path,
+) -> None:
+    for name in ("rows", "books/north"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "rows" / "people.csv").write_text("name\nAda\n")
+    (tmp_path / "books" / "north" / "towns.xlsx").touch()
+    urls = [f"files://{tmp_path}/{name}" for name in ("rows", "books", "gone")]
+    words = [sys.executable, "-c", OF_A_FOLDER, *urls]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["['duckdb']", "['duckdb', 'excel']", "['duckdb']"]

@@ -1,7 +1,7 @@
 """DuckDB, in worker processes: read-only enforced by DuckDB, all other files shut off.
 
 A source is a database (`engine.py`) or a folder of files (`files_engine.py`, whose workers use
-`folder.py`, `files.py` and `spreadsheets.py`).
+`folder.py`, `spreadsheets.py` and, beside this package, `folder_files.py`).
 
 `engine.py`, `cursor.py`, `url.py` and `messages.py` are the server's side. `worker.py` and what it
 imports run in a process that can be killed, and they alone import the driver.

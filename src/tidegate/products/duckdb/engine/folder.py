@@ -21,14 +21,6 @@ from tidegate.model.requests import Browse
 from tidegate.model.schema import Catalog, Ddl, Table
 from tidegate.products.duckdb.engine.connection import DuckdbSession, config_of
 from tidegate.products.duckdb.engine.errors import file_fault
-from tidegate.products.duckdb.engine.files import (
-    DEFAULT_SCHEMA,
-    FoundFile,
-    NamedTable,
-    name_tables,
-    scan,
-    sole_path,
-)
 from tidegate.products.duckdb.engine.messages import Definition, Folder, Setup
 from tidegate.products.duckdb.engine.spreadsheets import (
     Sheet,
@@ -37,6 +29,14 @@ from tidegate.products.duckdb.engine.spreadsheets import (
     read_sheets,
 )
 from tidegate.products.duckdb.engine.uneven_rows import find_uneven_row, skipped_text
+from tidegate.products.duckdb.folder_files import (
+    DEFAULT_SCHEMA,
+    FoundFile,
+    NamedTable,
+    name_tables,
+    scan,
+    sole_path,
+)
 from tidegate.sql.dialects import find
 
 _quote = find("duckdb").quote

@@ -1,5 +1,5 @@
 """Finds the files of a folder that hold rows, and names their tables. Reads names only. Runs in the
-worker.
+worker, and without the driver to see what it takes to read the folder.
 
 A table is called after its file (`orders.csv` is `orders`), and its schema after the folder below
 the source's own (`north/orders.csv` is `north.orders`). Where two files would have one name, the
