@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 import support.postgres_server as postgres_server
+from tidegate.store.cluster_key import ClusterKey
 from tidegate.store.postgres.state import PostgresState
 
 _EMPTY = """
@@ -26,9 +27,12 @@ END $$
 """
 
 
-def open_state(directory, kind="wheel"):
+KEY = ClusterKey("a key of the gates in tests, long enough")
+
+
+def open_state(directory, kind="wheel", key=KEY):
     """The state of a kind of server, with the directory of a gate."""
-    return PostgresState(state_url(kind), directory)
+    return PostgresState(state_url(kind), directory, key)
 
 
 def empty_state(kind="wheel"):

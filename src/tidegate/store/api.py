@@ -37,6 +37,7 @@ from tidegate.store.records import (
     WindowEntry,
 )
 from tidegate.store.saved_queries import SavedQueryStore
+from tidegate.store.seals import Seals
 from tidegate.store.shipping import ShippingStore
 from tidegate.store.supervision import ApprovalStore, ChangeStore, TaskStore, WebhookStore
 from tidegate.store.versions import Topic, Versions
@@ -320,6 +321,8 @@ class State(Protocol):
     def messages(self) -> MessageStore: ...
     @property
     def gates(self) -> GateStore: ...
+    @property
+    def seals(self) -> Seals: ...
 
     @property
     def versions(self) -> Versions:

@@ -10,11 +10,12 @@ from tidegate.store.sqlite.state import SqliteState
 
 STATES = {
     "sqlite": lambda directory: SqliteState(directory / "state.db"),
+    "sqlite-sealed": lambda directory: SqliteState(directory / "state.db", postgres_state.KEY),
     "postgres": postgres_state.open_state,
     "postgres-15": lambda directory: postgres_state.open_state(directory, "debian"),
 }
 _SERVERS = {"postgres": "wheel", "postgres-15": "debian"}
-_WHOLE = {"postgres-15"}
+_WHOLE = {"postgres-15", "sqlite-sealed"}
 _PARAMETERS = [
     pytest.param(name, marks=[pytest.mark.whole] if name in _WHOLE else []) for name in STATES
 ]

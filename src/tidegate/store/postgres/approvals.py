@@ -7,6 +7,7 @@ area: so the bounds hold, and numbers are in order of commit.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from math import inf
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from tidegate.store.records import (
     PendingApproval,
     RefusedRetry,
 )
+from tidegate.store.seals import Held, Touched
 
 QUESTIONS = Rows(PendingApproval, as_json=("subject", "dry_run", "run", "refused"))
 _COLUMNS = QUESTIONS.columns
@@ -34,7 +36,14 @@ USE_GRANT = (
     " state = CASE WHEN uses + 1 < most_uses THEN 'allowed' ELSE 'used' END, ended_at = %(now)s"
     " WHERE serial = (SELECT serial FROM tidegate.approvals WHERE digest = %(digest)s"
     " AND state = 'allowed' AND decided_at > %(since)s AND decided_at <= %(latest)s"
-    " AND (until IS NULL OR until > %(now)s) ORDER BY serial LIMIT 1 FOR UPDATE{})"
+    " AND (until IS NULL OR until > %(now)s)"
+    " AND (%(sealed)s::text[] IS NULL OR id = ANY(%(sealed)s::text[]))"
+    " ORDER BY serial LIMIT 1 FOR UPDATE{})"
+)
+_ENDED = "(state IN ('used', 'denied', 'expired') AND coalesce(ended_at, decided_at) < %s)"
+_EXPIRED = (
+    "(state = 'allowed' AND (decided_at <= %s OR decided_at > %s OR until <= %s)"
+    " OR state = 'pending' AND asked_at <= %s)"
 )
 _PENDING = "SELECT count(*) FROM tidegate.approvals WHERE state = 'pending'"
 
@@ -47,14 +56,19 @@ class PostgresApprovalStore:
 
     def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
         now = question.asked_at
-        with self._database.changing("approvals") as connection:
-            found = _answer(connection, question.digest, bounds, now)
+        with (
+            self._database.changing("approvals") as connection,
+            self._grants(connection, question.digest) as held,
+        ):
+            found = self._answer(connection, held, question.digest, bounds, now)
             if found is not None:
                 return found
             row = connection.row(
                 "UPDATE tidegate.approvals SET askers = askers + 1"
-                f" WHERE digest = %s AND state = 'pending' RETURNING {_COLUMNS}",
-                (question.digest,),
+                " WHERE digest = %(digest)s AND state = 'pending'"
+                " AND (%(sealed)s::text[] IS NULL OR id = ANY(%(sealed)s::text[]))"
+                f" RETURNING {_COLUMNS}",
+                {"digest": question.digest, "sealed": held.keys("approvals")},
             )
             if row is not None:
                 return QUESTIONS.record(row)
@@ -68,14 +82,19 @@ class PostgresApprovalStore:
                 f" VALUES ({QUESTIONS.marks}, %s, %s)",
                 [*QUESTIONS.values(question), subject.source, subject.source_id],
             )
+            held.add("approvals", question.id)
         return question
 
     def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
-        with self._database.changing() as connection:
-            return _answer(connection, digest, bounds, now)
+        with (
+            self._database.changing() as connection,
+            self._grants(connection, digest) as held,
+        ):
+            return self._answer(connection, held, digest, bounds, now)
 
     def give_back(self, id: str) -> None:
-        self._change(
+        self._reseal(
+            id,
             "state = 'allowed', ended_at = NULL, uses = uses - 1"
             " WHERE id = %s AND state IN ('used', 'allowed') AND uses > 0",
             id,
@@ -92,15 +111,16 @@ class PostgresApprovalStore:
         until: float | None = None,
         most_uses: int = 1,
     ) -> bool:
-        return self._change(
+        return self._reseal(
+            id,
             "state = %s, decided_by = %s, reason = %s, decided_at = %s, until = %s, most_uses = %s"
             " WHERE id = %s AND state = 'pending'",
             *(state, by, reason, now, until, most_uses, id),
         )
 
     def revoke(self, id: str, now: float) -> bool:
-        return self._change(
-            "state = 'expired', ended_at = %s WHERE id = %s AND state = 'allowed'", now, id
+        return self._reseal(
+            id, "state = 'expired', ended_at = %s WHERE id = %s AND state = 'allowed'", now, id
         )
 
     def set_waiting(self, id: str, until: float | None) -> None:
@@ -124,7 +144,7 @@ class PostgresApprovalStore:
             )
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
-        self._change("dry_run = %s WHERE id = %s", QUESTIONS.value("dry_run", dry_run), id)
+        self._reseal(id, "dry_run = %s WHERE id = %s", QUESTIONS.value("dry_run", dry_run), id)
 
     def find(self, id: str) -> PendingApproval | None:
         return next(iter(self._read("WHERE id = %s", id)), None)
@@ -160,20 +180,43 @@ class PostgresApprovalStore:
     def expire_old(
         self, now: float, *, grants: float, questions: float, ended: float, latest: float = inf
     ) -> tuple[PendingApproval, ...]:
-        with self._database.changing("approvals") as connection:
+        with (
+            self._database.changing("approvals") as connection,
+            self._database.seals.changing(
+                connection,
+                Touched(
+                    "approvals", f"{_ENDED} OR {_EXPIRED}", (ended, grants, latest, now, questions)
+                ),
+            ) as held,
+        ):
             connection.ask(
-                "DELETE FROM tidegate.approvals WHERE state IN ('used', 'denied', 'expired')"
-                " AND coalesce(ended_at, decided_at) < %s",
+                f"DELETE FROM tidegate.approvals WHERE {_ENDED}",
                 (ended,),
             )
             rows = connection.ask(
-                "UPDATE tidegate.approvals SET state = 'expired', ended_at = %s WHERE"
-                " state = 'allowed' AND (decided_at <= %s OR decided_at > %s OR until <= %s)"
-                " OR state = 'pending' AND asked_at <= %s"
+                f"UPDATE tidegate.approvals SET state = 'expired', ended_at = %s WHERE {_EXPIRED}"
                 f" RETURNING {_COLUMNS}",
                 (now, grants, latest, now, questions),
             )
-            return tuple(QUESTIONS.records(rows))
+            found = QUESTIONS.records(rows)
+            return tuple(each for each in found if held.has("approvals", each.id))
+
+    def _reseal(self, id: str, rest: str, *values: Any) -> bool:
+        """Change what is sealed of a question."""
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("approvals", "id = %s", (id,))
+            ) as held,
+        ):
+            return held.has("approvals", id) and (
+                connection.change(f"UPDATE tidegate.approvals SET {rest}", values) > 0
+            )
+
+    def _grants(self, connection: StateConnection, digest: str) -> AbstractContextManager[Held]:
+        """Changes the grants of a call, one caller at a time where they are sealed."""
+        where = "digest = %s AND state IN ('pending', 'allowed')"
+        return self._database.seals.changing(connection, Touched("approvals", where, (digest,)))
 
     def _change(self, rest: str, *values: Any) -> bool:
         with self._database.changing() as connection:
@@ -181,19 +224,39 @@ class PostgresApprovalStore:
 
     def _read(self, rest: str, *values: Any) -> tuple[PendingApproval, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(f"SELECT {_COLUMNS} FROM tidegate.approvals {rest}", values)
+            rows = self._database.seals.select(connection, "approvals", _COLUMNS, rest, values)
             return tuple(QUESTIONS.records(rows))
 
+    def _answer(
+        self,
+        connection: StateConnection,
+        held: Held,
+        digest: str,
+        bounds: ApprovalBounds,
+        now: float,
+    ) -> PendingApproval | None:
+        values = {
+            "now": now,
+            "digest": digest,
+            "since": bounds.grants_since,
+            "latest": bounds.latest,
+            "sealed": held.keys("approvals"),
+        }
+        used = _use(connection, values)
+        if used is not None:
+            return used
+        rows = self._database.seals.select(
+            connection,
+            "approvals",
+            _COLUMNS,
+            "WHERE digest = %s AND state = 'denied' AND decided_at > %s AND decided_at <= %s"
+            " ORDER BY serial DESC",
+            (digest, bounds.denials_since, bounds.latest),
+        )
+        return next(iter(QUESTIONS.records(rows)), None)
 
-def _answer(
-    connection: StateConnection, digest: str, bounds: ApprovalBounds, now: float
-) -> PendingApproval | None:
-    values = {
-        "now": now,
-        "digest": digest,
-        "since": bounds.grants_since,
-        "latest": bounds.latest,
-    }
+
+def _use(connection: StateConnection, values: dict[str, Any]) -> PendingApproval | None:
     # First one that no other caller holds; else wait for those who hold one, and see what is left.
     for waits in (" SKIP LOCKED", ""):
         text = f"{USE_GRANT.format(waits)} RETURNING {_COLUMNS}"
@@ -203,12 +266,7 @@ def _answer(
                 return structs.replace(QUESTIONS.record(row), state="used")  # by this caller
             if waits or not connection.number(_LEFT, values):
                 break
-    row = connection.row(
-        f"SELECT {_COLUMNS} FROM tidegate.approvals WHERE digest = %s AND state = 'denied'"
-        " AND decided_at > %s AND decided_at <= %s ORDER BY serial DESC LIMIT 1",
-        (digest, bounds.denials_since, bounds.latest),
-    )
-    return None if row is None else QUESTIONS.record(row)
+    return None
 
 
 _TRIES = 20
@@ -216,4 +274,5 @@ _LEFT = (
     "SELECT count(*) FROM tidegate.approvals WHERE digest = %(digest)s AND state = 'allowed'"
     " AND decided_at > %(since)s AND decided_at <= %(latest)s"
     " AND (until IS NULL OR until > %(now)s)"
+    " AND (%(sealed)s::text[] IS NULL OR id = ANY(%(sealed)s::text[]))"
 )

@@ -10,6 +10,7 @@ from msgspec import structs
 from tidegate.model.budgets import Budget
 from tidegate.store.budgets import SHARE, Taken
 from tidegate.store.postgres.database import Database
+from tidegate.store.seals import Touched
 from tidegate.store.versions import Versions
 
 _FIELDS = tuple(name for name in Budget.__struct_fields__ if name != "window")
@@ -46,27 +47,46 @@ class PostgresBudgetStore:
 
     def list(self) -> tuple[Budget, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT {_COLUMNS} FROM tidegate.budgets"
-                " ORDER BY token, owner, source, measure, span"
+            rows = self._database.seals.select(
+                connection,
+                "budgets",
+                _COLUMNS,
+                "ORDER BY token, owner, source, measure, span",
+                is_whole=True,
             )
             return tuple(map(_budget, rows))
 
     def add(self, budget: Budget) -> bool:
-        return self._change(
-            f"INSERT INTO tidegate.budgets ({_COLUMNS}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING",
-            _values(budget),
-        )
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection) as held,
+        ):
+            is_new = connection.change(
+                f"INSERT INTO tidegate.budgets ({_COLUMNS}) VALUES ({_MARKS})"
+                " ON CONFLICT DO NOTHING",
+                _values(budget),
+            )
+            if is_new:
+                held.add("budgets", budget.id)
+            return is_new > 0
 
     def change(self, budget: Budget, was: Budget) -> bool:
-        return self._change(
-            "UPDATE tidegate.budgets SET amount = %(amount)s, changed_at = %(changed_at)s,"
-            f" changed_by = %(changed_by)s WHERE {_SAME}",
-            {**_values(budget), "was": was.amount},
-        )
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection, _touched(was)),
+        ):
+            changed = connection.change(
+                "UPDATE tidegate.budgets SET amount = %(amount)s, changed_at = %(changed_at)s,"
+                f" changed_by = %(changed_by)s WHERE {_SAME}",
+                {**_values(budget), "was": was.amount},
+            )
+            return changed > 0
 
     def remove(self, was: Budget) -> bool:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection, _touched(was)),
+        ):
             removed = connection.change(
                 f"DELETE FROM tidegate.budgets WHERE {_SAME}", {"id": was.id, "was": was.amount}
             )
@@ -103,9 +123,9 @@ class PostgresBudgetStore:
             )
             return {(row[0], row[1]): row[2] for row in rows}
 
-    def _change(self, sql: str, values: dict[str, Any]) -> bool:
-        with self._database.changing("rights") as connection:
-            return connection.change(sql, values) > 0
+
+def _touched(was: Budget) -> Touched:
+    return Touched("budgets", "id = %s", (was.id,))
 
 
 def _budget(row: tuple[Any, ...]) -> Budget:

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import select
 from collections import deque
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from threading import Condition
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg import errors
@@ -21,6 +21,7 @@ from psycopg.pq import TransactionStatus
 from tidegate.errors import TidegateError
 from tidegate.store.postgres.connection import (
     BOUND_S,
+    Row,
     StateConnection,
     close_quietly,
     connect,
@@ -29,6 +30,8 @@ from tidegate.store.postgres.connection import (
     moved,
     outcome_unknown,
 )
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.seals import Dialect, Seals
 from tidegate.store.versions import Topic
 
 Area = Literal[
@@ -55,6 +58,15 @@ _BEGIN = (
 )
 
 
+def _run(connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
+    cursor = connection.ask(sql, values or None)
+    return cursor.fetchall() if cursor.description else []
+
+
+DIALECT = Dialect(_run, "tidegate.", "%s", " FOR UPDATE")
+"""How the seals of rows (`store/seals.py`) are read and written here."""
+
+
 class Database:
     """The state's database at a URL. Safe to use from any thread; closed once."""
 
@@ -64,6 +76,8 @@ class Database:
         """Is given the counters after each change that is counted."""
         self.inspect: Callable[[StateConnection], None] = lambda _: None
         """Is given each new connection, and refuses it by an error."""
+        self.seals = Seals(DIALECT, None, SealMemory(None))
+        """Of the rows that give rights."""
         self.identity = ""
         """Of the state in the database, whatever the URL; empty as long as it was not read."""
         self._free: deque[StateConnection] = deque()

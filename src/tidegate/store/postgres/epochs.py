@@ -19,6 +19,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.schema import SYSTEM, TIMELINE
+from tidegate.store.seals import Touched
 from tidegate.system.private_files import replace_file
 
 NONCE_LIFE_S = 600.0
@@ -68,6 +69,7 @@ class Epochs:
             last = self._last
             self._check(place.system_id, place.timeline)
             if last is not None and last[:2] != place[:2]:
+                self._database.seals.forget_numbers()
                 self._revoke_again()
             if place.is_new:
                 self._begin(place)
@@ -116,7 +118,15 @@ class Epochs:
             replace_file(self._path, msgspec.json.encode(kept))
 
     def _begin(self, place: Place) -> None:
-        with self._database.changing("rights", "approvals", "pairings", "operators") as connection:
+        with (
+            self._database.changing("rights", "approvals", "pairings", "operators") as connection,
+            self._database.seals.changing(
+                connection,
+                Touched("approvals", "state = 'allowed'"),
+                Touched("pairings", "state = 'approved'"),
+                Touched("operator_links", "true"),
+            ),
+        ):
             if not find_place(connection).is_new:
                 return  # another gate was first
             for statement in _ENDS:
@@ -129,7 +139,12 @@ class Epochs:
 
     def _revoke_again(self) -> None:
         seen = dict(self._revoked)
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(
+                connection, Touched("tokens", "revoked_at IS NULL AND id = ANY(%s)", (list(seen),))
+            ),
+        ):
             connection.ask(
                 "UPDATE tidegate.tokens SET revoked_at = seen.at"
                 " FROM unnest(%s::text[], %s::float8[]) AS seen (id, at)"

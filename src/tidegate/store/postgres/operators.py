@@ -14,6 +14,7 @@ from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import OperatorEntry, OperatorSession
+from tidegate.store.seals import Touched
 
 _OPERATORS = Rows(OperatorEntry, as_json=("roles",))
 _SESSIONS = Rows(OperatorSession)
@@ -32,16 +33,20 @@ class PostgresOperatorStore:
 
     def list(self) -> tuple[OperatorEntry, ...]:
         with self._database.reading() as connection:
-            return _all(connection)
+            return self._all(connection)
 
     def add(self, operator: OperatorEntry) -> None:
-        with self._database.changing("operators") as connection:
+        with (
+            self._database.changing("operators") as connection,
+            self._database.seals.changing(connection) as held,
+        ):
             try:
                 connection.ask(
                     f"INSERT INTO tidegate.operators ({_OPERATORS.columns})"
                     f" VALUES ({_OPERATORS.marks})",
                     _OPERATORS.values(operator),
                 )
+                held.add("operators", operator.id)
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -62,9 +67,12 @@ class PostgresOperatorStore:
         *,
         ends_access: bool = False,
     ) -> bool:
-        with self._database.changing("operators") as connection:
+        with (
+            self._database.changing("operators") as connection,
+            self._database.seals.changing(connection, *_touched(operator.id)),
+        ):
             if check is not None:
-                check(_all(connection))
+                check(self._all(connection))
             sets = ", ".join(f"{name} = %s" for name in names)
             changed = connection.change(
                 f"UPDATE tidegate.operators SET {sets} WHERE id = %s",
@@ -78,9 +86,12 @@ class PostgresOperatorStore:
             return changed > 0
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:
-        with self._database.changing("operators", "windows", "queries") as connection:
+        with (
+            self._database.changing("operators", "windows", "queries") as connection,
+            self._database.seals.changing(connection, *_touched(id)),
+        ):
             if check is not None:
-                check(_all(connection))
+                check(self._all(connection))
             named = "(SELECT name FROM tidegate.operators WHERE id = %s)"
             for table in ("windows", "closed_tabs", "window_pages", "tab_events", "staged_edits"):
                 connection.ask(f"DELETE FROM tidegate.{table} WHERE owner IN {named}", (id,))
@@ -96,23 +107,41 @@ class PostgresOperatorStore:
             return connection.change("DELETE FROM tidegate.operators WHERE id = %s", (id,)) > 0
 
     def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("operator_links", "expires_at <= %s", (now,))
+            ) as held,
+        ):
             connection.ask("DELETE FROM tidegate.operator_links WHERE expires_at <= %s", (now,))
             connection.ask(
                 "INSERT INTO tidegate.operator_links (digest, operator, expires_at)"
                 " VALUES (%s, %s, %s)",
                 (digest, operator, expires_at),
             )
+            held.add("operator_links", digest)
 
     def use_link(self, digest: bytes, now: float, latest: float = inf) -> str | None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("operator_links", "digest = %s", (digest,))
+            ) as held,
+        ):
+            if not held.has("operator_links", digest):
+                return None
             row = connection.row(
                 f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now, "latest": latest}
             )
             return None if row is None else str(row[0])
 
     def add_session(self, session: OperatorSession, digest: bytes) -> None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("operator_sessions", "ends_at <= %s", (session.created_at,))
+            ) as held,
+        ):
             connection.ask(
                 "DELETE FROM tidegate.operator_sessions WHERE ends_at <= %s", (session.created_at,)
             )
@@ -121,6 +150,7 @@ class PostgresOperatorStore:
                 f" VALUES ({_SESSIONS.marks}, %s)",
                 [*_SESSIONS.values(session), digest],
             )
+            held.add("operator_sessions", session.id)
 
     def session(self, digest: bytes) -> OperatorSession | None:
         return next(iter(self._sessions("WHERE digest = %s", digest)), None)
@@ -129,7 +159,12 @@ class PostgresOperatorStore:
         return self._sessions("ORDER BY created_at, id")
 
     def touch_session(self, id: str, seen_at: float, confirmed_at: float | None) -> None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("operator_sessions", "id = %s", (id,))
+            ),
+        ):
             connection.ask(
                 "UPDATE tidegate.operator_sessions SET seen_at = %s, confirmed_at = %s"
                 " WHERE id = %s",
@@ -137,7 +172,12 @@ class PostgresOperatorStore:
             )
 
     def end_sessions(self, *, id: str | None = None, operator: str | None = None) -> int:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("operator_sessions", "id = %s OR operator = %s", (id, operator))
+            ),
+        ):
             return connection.change(
                 "DELETE FROM tidegate.operator_sessions WHERE id = %s OR operator = %s",
                 (id, operator),
@@ -145,12 +185,22 @@ class PostgresOperatorStore:
 
     def _sessions(self, rest: str, *values: Any) -> tuple[OperatorSession, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT {_SESSIONS.columns} FROM tidegate.operator_sessions {rest}", values
+            rows = self._database.seals.select(
+                connection, "operator_sessions", _SESSIONS.columns, rest, values
             )
             return tuple(_SESSIONS.records(rows))
 
+    def _all(self, connection: StateConnection) -> tuple[OperatorEntry, ...]:
+        rows = self._database.seals.select(
+            connection, "operators", _OPERATORS.columns, "ORDER BY folded", is_whole=True
+        )
+        return tuple(_OPERATORS.records(rows))
 
-def _all(connection: StateConnection) -> tuple[OperatorEntry, ...]:
-    rows = connection.ask(f"SELECT {_OPERATORS.columns} FROM tidegate.operators ORDER BY folded")
-    return tuple(_OPERATORS.records(rows))
+
+def _touched(id: str) -> tuple[Touched, ...]:
+    """An operator and what may end with it."""
+    return (
+        Touched("operators", "id = %s", (id,)),
+        Touched("operator_links", "operator = %s", (id,)),
+        Touched("operator_sessions", "operator = %s", (id,)),
+    )

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import Pairing, PairingState, TokenRights
+from tidegate.store.seals import Touched
 
 _PAIRINGS = Rows(Pairing, as_json=("wanted", "granted"))
 
@@ -27,7 +28,10 @@ class PostgresPairingStore:
         most_of_origin: int,
         origin: Callable[[str], str],
     ) -> bool:
-        with self._database.changing("pairings") as connection:
+        with (
+            self._database.changing("pairings") as connection,
+            self._database.seals.changing(connection) as held,
+        ):
             rows = connection.ask(
                 "SELECT address FROM tidegate.pairings WHERE state = 'pending' AND expires_at > %s",
                 (pairing.asked_at,),
@@ -40,10 +44,16 @@ class PostgresPairingStore:
                 f" VALUES ({_PAIRINGS.marks}, %s)",
                 [*_PAIRINGS.values(pairing), digest],
             )
+            held.add("pairings", pairing.id)
             return True
 
     def forget(self, before: float) -> None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("pairings", "expires_at < %s", (before,))
+            ),
+        ):
             connection.ask("DELETE FROM tidegate.pairings WHERE expires_at < %s", (before,))
 
     def list(self) -> tuple[Pairing, ...]:
@@ -65,8 +75,13 @@ class PostgresPairingStore:
         token_name: str = "",
         granted: TokenRights | None = None,
     ) -> bool:
-        with self._database.changing() as connection:
-            return (
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("pairings", "id = %s", (id,))
+            ) as held,
+        ):
+            return held.has("pairings", id) and (
                 connection.change(
                     "UPDATE tidegate.pairings SET state = %s,"
                     " expires_at = coalesce(%s::float8, expires_at), token_name = %s, granted = %s"
@@ -80,8 +95,13 @@ class PostgresPairingStore:
             )
 
     def end(self, id: str, was: PairingState, state: Literal["exchanged", "burnt"]) -> bool:
-        with self._database.changing() as connection:
-            return (
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("pairings", "id = %s", (id,))
+            ) as held,
+        ):
+            return held.has("pairings", id) and (
                 connection.change(
                     "UPDATE tidegate.pairings SET state = %s WHERE id = %s AND state = %s",
                     (state, id, was),
@@ -91,7 +111,7 @@ class PostgresPairingStore:
 
     def _read(self, rest: str, *values: Any) -> tuple[Pairing, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT {_PAIRINGS.columns} FROM tidegate.pairings {rest}", values
+            rows = self._database.seals.select(
+                connection, "pairings", _PAIRINGS.columns, rest, values
             )
             return tuple(_PAIRINGS.records(rows))

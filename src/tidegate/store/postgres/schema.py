@@ -8,6 +8,8 @@ that gates of two neighbouring versions work on one state while one is rolled.
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -15,12 +17,15 @@ from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.connection import StateConnection, failed, moved
-from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, connect_once
+from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, Database, connect_once
+from tidegate.store.sealed_lists import MEANING
 
-NEWEST = 3
+NEWEST = 4
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""
+SEALED = 3
+"""The lowest `NEWEST` of a program that seals rows."""
 OLDEST_SERVER = 140_000
 SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
 TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int"
@@ -59,6 +64,19 @@ def prepare(url: str, *, unfinished: bool = False) -> str:
             return "" if row is None else str(row[0])
     except psycopg.Error as error:
         raise failed(error) from error
+
+
+@contextmanager
+def seal_lock(database: Database) -> Generator[StateConnection, None, None]:
+    """A transaction that seals all rows: no one else changes them meanwhile, and programs that
+    seal none cannot use the state from then on. Raises: TidegateError."""
+    tables = ", ".join(f"tidegate.{area}" for area in sorted(MEANING))
+    with database.changing("rights", "approvals", "pairings", "operators") as connection:
+        connection.ask(f"LOCK TABLE {tables}, tidegate.seals IN SHARE ROW EXCLUSIVE MODE")
+        connection.ask(
+            "UPDATE tidegate.about SET oldest_reader = greatest(oldest_reader, %s)", (SEALED,)
+        )
+        yield connection
 
 
 def newer(version: int, oldest: int) -> TidegateError:

@@ -10,6 +10,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
+from tidegate.store.seals import Touched
 from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.versions import Versions
 
@@ -47,11 +48,15 @@ class PostgresSourceStore:
         return self._current()[1].get(name)
 
     def add(self, source: Source) -> None:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection) as held,
+        ):
             try:
                 connection.ask(
                     f"INSERT INTO tidegate.sources ({COLUMNS}) VALUES ({_MARKS})", values_of(source)
                 )
+                held.add("sources", source.id)
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -60,19 +65,40 @@ class PostgresSourceStore:
                 ) from None
 
     def change(self, source: Source, was: Source) -> bool:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(
+                connection, Touched("sources", "id = %s", (source.id,))
+            ) as held,
+        ):
+            if not held.has("sources", source.id):
+                return False
             if not _is_unchanged(connection, was, name=source.name, id=source.id):
                 return False
             _write(connection, source, source.name)
             return True
 
     def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
-        with self._database.changing("rights", "approvals", "windows", "queries") as connection:
+        with (
+            self._database.changing("rights", "approvals", "windows", "queries") as connection,
+            self._database.seals.changing(
+                connection,
+                Touched("sources", "id = %s", (was.id,)),
+                Touched("tokens", "revoked_at IS NULL"),
+                Touched("budgets", "source IN (%s, %s)", (was.name, now.name)),
+                Touched(
+                    "approvals", "state IN ('pending', 'allowed') AND source_id = %s", (was.id,)
+                ),
+            ) as held,
+        ):
+            if not held.has("sources", was.id):
+                return None
             if not _is_unchanged(connection, was, name=was.name, id=was.id):
                 return None
             holders = _rename_in_tokens(connection, was.name, now.name)
             try:
                 _write(connection, now, was.name)
+                held.add("sources", now.id)
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -95,7 +121,10 @@ class PostgresSourceStore:
             return tuple(holders)
 
     def remove(self, name: str) -> bool:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection, Touched("sources", "name = %s", (name,))),
+        ):
             return connection.change("DELETE FROM tidegate.sources WHERE name = %s", (name,)) > 0
 
     def _current(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
@@ -114,7 +143,9 @@ class PostgresSourceStore:
 
     def _read(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
         with self._database.reading() as connection:
-            rows = connection.ask(f"SELECT {COLUMNS} FROM tidegate.sources ORDER BY name")
+            rows = self._database.seals.select(
+                connection, "sources", COLUMNS, "ORDER BY name", is_whole=True
+            )
             found = tuple(map(source_of, rows))
         return found, {source.name: source for source in found}
 

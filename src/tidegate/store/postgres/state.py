@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tidegate.store.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
 from tidegate.store.postgres.changes import PostgresChangeStore
-from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.database import DIALECT, Database
 from tidegate.store.postgres.gates import PostgresGateStore
 from tidegate.store.postgres.history import PostgresHistoryStore
 from tidegate.store.postgres.messages import PostgresMessageStore
@@ -17,7 +18,7 @@ from tidegate.store.postgres.operators import PostgresOperatorStore
 from tidegate.store.postgres.pairings import PostgresPairingStore
 from tidegate.store.postgres.questions import PostgresQuestionStore
 from tidegate.store.postgres.saved_queries import PostgresSavedQueryStore
-from tidegate.store.postgres.schema import prepare
+from tidegate.store.postgres.schema import prepare, seal_lock
 from tidegate.store.postgres.shared import PostgresSharedStore
 from tidegate.store.postgres.shipping import PostgresShippingStore
 from tidegate.store.postgres.sources import PostgresSourceStore
@@ -27,6 +28,9 @@ from tidegate.store.postgres.tokens import PostgresTokenStore
 from tidegate.store.postgres.versions import PostgresVersions
 from tidegate.store.postgres.webhook import PostgresWebhookStore
 from tidegate.store.postgres.windows import PostgresWindowStore
+from tidegate.store.seal_memory import FILE as SEALS_FILE
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.seals import Seals
 from tidegate.store.versions import Topic
 
 
@@ -34,15 +38,23 @@ class PostgresState:
     """An `api.State` in the database of a URL, whose tables are made if they are not there.
     `directory` is that of this gate, with its record and keys."""
 
-    def __init__(self, url: str, directory: Path) -> None:
-        """Open and bring up to date. Raises: TidegateError STATE_FAILED."""
+    def __init__(self, url: str, directory: Path, key: ClusterKey | None = None) -> None:
+        """Open and bring up to date; its rows are sealed by the key, if there is one. Raises:
+        TidegateError STATE_FAILED."""
         self.reserve = DiskReserve(directory / "reserve")
         """For the record of this gate, which is on a disk of this machine."""
         self._database = database = Database(url)
         database.identity = prepare(url)
+        self._memory = SealMemory(directory / SEALS_FILE if key else None)
+        self.seals = database.seals = Seals(DIALECT, key, self._memory)
         self.reserve.fill()
         self._versions = PostgresVersions(database, directory / "state-server.json")
         self.versions = self._versions.known
+        try:
+            self._open_seals()
+        except BaseException:
+            self.close()
+            raise
         self.sources = PostgresSourceStore(database, self.versions)
         self.tokens = PostgresTokenStore(database, self.versions, self._versions.epochs)
         self.budgets = PostgresBudgetStore(database, self.versions)
@@ -62,11 +74,23 @@ class PostgresState:
         self.messages = PostgresMessageStore(database)
         self.gates = PostgresGateStore(database)
 
+    def _open_seals(self) -> None:
+        """Begin with the seals, in a transaction of its own where nothing is sealed yet."""
+        with self._database.reading() as connection:
+            is_sealed = connection.row("SELECT 1 FROM tidegate.seals LIMIT 1") is not None
+        if is_sealed and self.seals.has_key:
+            with self._database.reading() as connection:
+                self.seals.open(connection)
+            self._versions.read()  # a server that was promoted may have older seals
+        elif is_sealed or self.seals.has_key:
+            with seal_lock(self._database) as connection:
+                self.seals.open(connection)
+
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
 
     def concerns(self) -> Sequence[str]:
-        return self._versions.concerns
+        return (*self._versions.concerns, *self.seals.concerns())
 
     def now(self) -> float:
         return self._versions.now()
@@ -77,4 +101,5 @@ class PostgresState:
     def close(self) -> None:
         self._versions.close()
         self._database.close()
+        self._memory.close()
         self.reserve.fill_again()

@@ -12,6 +12,7 @@ from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.epochs import Epochs
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import TokenEntry
+from tidegate.store.seals import Touched
 from tidegate.store.versions import Versions
 
 _TOKENS = Rows(TokenEntry, as_json=("sources", "tags", "tables"))
@@ -28,7 +29,9 @@ class PostgresTokenStore:
 
     def list(self) -> tuple[TokenEntry, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(f"SELECT {_TOKENS.columns} FROM tidegate.tokens ORDER BY serial")
+            rows = self._database.seals.select(
+                connection, "tokens", _TOKENS.columns, "ORDER BY serial", is_whole=True
+            )
             found = tuple(_TOKENS.records(rows))
         for each in found:
             if each.revoked_at is not None:
@@ -36,7 +39,17 @@ class PostgresTokenStore:
         return found
 
     def add(self, entry: TokenEntry, digest: bytes) -> None:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(
+                connection,
+                Touched(
+                    "tokens",
+                    "name = %s AND revoked_at IS NULL AND expires_at <= %s",
+                    (entry.name, entry.created_at),
+                ),
+            ) as held,
+        ):
             connection.ask(
                 "UPDATE tidegate.tokens SET revoked_at = %(now)s"
                 " WHERE name = %(name)s AND revoked_at IS NULL AND expires_at <= %(now)s",
@@ -48,6 +61,7 @@ class PostgresTokenStore:
                     f" VALUES ({_TOKENS.marks}, %s)",
                     (*_TOKENS.values(entry), digest),
                 )
+                held.add("tokens", entry.id)
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -57,15 +71,18 @@ class PostgresTokenStore:
 
     def by_digest(self, digest: bytes) -> TokenEntry | None:
         with self._database.reading() as connection:
-            row = connection.row(
-                f"SELECT {_TOKENS.columns} FROM tidegate.tokens WHERE digest = %s", (digest,)
+            rows = self._database.seals.select(
+                connection, "tokens", _TOKENS.columns, "WHERE digest = %s", (digest,)
             )
-            return None if row is None else _TOKENS.record(row)
+            return next(iter(_TOKENS.records(rows)), None)
 
     def change(self, entry: TokenEntry, was: TokenEntry) -> bool:
         sets = ", ".join(f"{name} = %s" for name in _RIGHTS)
         same = " AND ".join(f"{name} IS NOT DISTINCT FROM %s" for name in _RIGHTS)
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(connection, Touched("tokens", "id = %s", (was.id,))),
+        ):
             return (
                 connection.change(
                     f"UPDATE tidegate.tokens SET {sets}"
@@ -76,7 +93,12 @@ class PostgresTokenStore:
             )
 
     def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
-        with self._database.changing("rights") as connection:
+        with (
+            self._database.changing("rights") as connection,
+            self._database.seals.changing(
+                connection, Touched("tokens", "name = %s AND revoked_at IS NULL", (name,))
+            ),
+        ):
             row = connection.row(
                 "UPDATE tidegate.tokens SET revoked_at = %(at)s WHERE name = %(name)s"
                 " AND revoked_at IS NULL AND (%(id)s::text IS NULL OR id = %(id)s)"
@@ -90,12 +112,12 @@ class PostgresTokenStore:
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                "SELECT id FROM tidegate.tokens WHERE revoked_at IS NOT NULL"
-                " AND id = ANY(%s::text[])",
-                (list(ids),),
+            rows = self._database.seals.select(
+                connection, "tokens", "id, revoked_at", "WHERE id = ANY(%s::text[])", (list(ids),)
             )
-            return frozenset(row[0] for row in rows)
+        # One whose row no gate has sealed is as good as revoked.
+        refused = self._database.seals.refused("tokens").intersection(ids)
+        return refused | {id for id, revoked_at in rows if revoked_at is not None}
 
     def touch(self, uses: Mapping[str, float]) -> None:
         with self._database.changing(settles=False) as connection:

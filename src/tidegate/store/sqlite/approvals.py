@@ -28,11 +28,17 @@ from tidegate.store.records import (
     RefusedRetry,
     Subject,
 )
+from tidegate.store.seals import Held, Seals, Touched
 from tidegate.store.sqlite.connection import StateConnection
 
 _Rows = list[tuple[Any, ...]]
 QUESTION_COLUMNS = PendingApproval.__struct_fields__
 _COLUMNS = ", ".join(QUESTION_COLUMNS)
+_ENDED = "(state IN ('used', 'denied', 'expired') AND coalesce(ended_at, decided_at) < ?)"
+_EXPIRED = (
+    "(state = 'allowed' AND (decided_at <= ? OR decided_at > ? OR until <= ?)"
+    " OR state = 'pending' AND asked_at <= ?)"
+)
 _WAITING = "SELECT count(*) FROM approvals WHERE state = 'pending'"
 _TYPES: dict[str, Any] = {
     "subject": Subject,
@@ -63,18 +69,23 @@ REVOKE = (
 class SqliteApprovalStore:
     """`api.ApprovalStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._seals = seals
 
     def admit(self, question: PendingApproval, bounds: ApprovalBounds) -> PendingApproval:
         now = question.asked_at
-        with self._file.changing() as connection:
-            found = self._answer(connection, question.digest, bounds, now)
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection, _grants(question.digest)) as held,
+        ):
+            found = self._answer(connection, held, question.digest, bounds, now)
             found = found or _one(
                 connection,
-                "UPDATE approvals SET askers = askers + 1 WHERE digest = ? AND state = 'pending'"
+                "UPDATE approvals SET askers = askers + 1"
+                f" WHERE digest = :digest AND state = 'pending'{_sealed(held)}"
                 f" RETURNING {_COLUMNS}",
-                (question.digest,),
+                {"digest": question.digest, **_keys(held)},
             )
             if found is not None:
                 return found
@@ -87,20 +98,30 @@ class SqliteApprovalStore:
                 f"INSERT INTO approvals ({_COLUMNS}) VALUES ({marks})",
                 [_column(name, getattr(question, name)) for name in QUESTION_COLUMNS],
             )
+            held.add("approvals", question.id)
         return question
 
     def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
-        with self._file.changing() as connection:
-            return self._answer(connection, digest, bounds, now)
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection, _grants(digest)) as held,
+        ):
+            return self._answer(connection, held, digest, bounds, now)
 
-    @staticmethod
     def _answer(
-        connection: apsw.Connection, digest: str, bounds: ApprovalBounds, now: float
+        self,
+        connection: apsw.Connection,
+        held: Held,
+        digest: str,
+        bounds: ApprovalBounds,
+        now: float,
     ) -> PendingApproval | None:
+        use = USE_GRANT.replace(" ORDER BY", f"{_sealed(held)} ORDER BY")
         granted = _one(
             connection,
-            f"{USE_GRANT} RETURNING {_COLUMNS}",
+            f"{use} RETURNING {_COLUMNS}",
             {
+                **_keys(held),
                 "now": now,
                 "digest": digest,
                 "since": bounds.grants_since,
@@ -109,15 +130,18 @@ class SqliteApprovalStore:
         )
         if granted is not None:
             return structs.replace(granted, state="used")  # by this caller
-        return _one(
+        rows = self._seals.select(
             connection,
-            f"SELECT {_COLUMNS} FROM approvals WHERE digest = ? AND state = 'denied'"
-            " AND decided_at > ? AND decided_at <= ? ORDER BY serial DESC LIMIT 1",
+            "approvals",
+            _COLUMNS,
+            "WHERE digest = ? AND state = 'denied' AND decided_at > ? AND decided_at <= ?"
+            " ORDER BY serial DESC",
             (digest, bounds.denials_since, bounds.latest),
         )
+        return question_of(rows[0]) if rows else None
 
     def give_back(self, id: str) -> None:
-        with self._file.changing() as connection:
+        with self._file.changing() as connection, self._seals.changing(connection, _one_of(id)):
             connection.execute(
                 "UPDATE approvals SET state = 'allowed', ended_at = NULL, uses = uses - 1"
                 " WHERE id = ? AND state IN ('used', 'allowed') AND uses > 0",
@@ -135,7 +159,12 @@ class SqliteApprovalStore:
         until: float | None = None,
         most_uses: int = 1,
     ) -> bool:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, _one_of(id)) as held,
+        ):
+            if not held.has("approvals", id):
+                return False
             connection.execute(
                 DECIDE,
                 {
@@ -151,7 +180,10 @@ class SqliteApprovalStore:
             return connection.changes() > 0
 
     def revoke(self, id: str, now: float) -> bool:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, _one_of(id)),
+        ):
             connection.execute(REVOKE, {"id": id, "now": now})
             return connection.changes() > 0
 
@@ -177,7 +209,7 @@ class SqliteApprovalStore:
             )
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
-        with self._file.changing() as connection:
+        with self._file.changing() as connection, self._seals.changing(connection, _one_of(id)):
             connection.execute(
                 "UPDATE approvals SET dry_run = ? WHERE id = ?",
                 (_column("dry_run", dry_run), id),
@@ -219,28 +251,54 @@ class SqliteApprovalStore:
     def expire_old(
         self, now: float, *, grants: float, questions: float, ended: float, latest: float = inf
     ) -> tuple[PendingApproval, ...]:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(
+                connection,
+                Touched(
+                    "approvals", f"{_ENDED} OR {_EXPIRED}", (ended, grants, latest, now, questions)
+                ),
+            ) as held,
+        ):
             connection.execute(
-                "DELETE FROM approvals WHERE state IN ('used', 'denied', 'expired')"
-                " AND coalesce(ended_at, decided_at) < ?",
+                f"DELETE FROM approvals WHERE {_ENDED}",
                 (ended,),
             )
             rows = cast(
                 _Rows,
                 connection.execute(
-                    "UPDATE approvals SET state = 'expired', ended_at = ? WHERE"
-                    " state = 'allowed' AND (decided_at <= ? OR decided_at > ? OR until <= ?)"
-                    " OR state = 'pending' AND asked_at <= ?"
+                    f"UPDATE approvals SET state = 'expired', ended_at = ? WHERE {_EXPIRED}"
                     f" RETURNING {_COLUMNS}",
                     (now, grants, latest, now, questions),
                 ).fetchall(),
             )
-            return tuple(map(question_of, rows))
+            found = map(question_of, rows)
+            return tuple(each for each in found if held.has("approvals", each.id))
 
     def _read(self, rest: str, *values: Any) -> tuple[PendingApproval, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM approvals {rest}", values)
+            rows = self._seals.select(connection, "approvals", _COLUMNS, rest, values)
             return tuple(map(question_of, rows))
+
+
+def _one_of(id: str) -> Touched:
+    return Touched("approvals", "id = ?", (id,))
+
+
+def _grants(digest: str) -> Touched:
+    """What a call may use, or wait for."""
+    return Touched("approvals", "digest = ? AND state IN ('pending', 'allowed')", (digest,))
+
+
+def _sealed(held: Held) -> str:
+    """The end of a condition that keeps rows away that are not sealed."""
+    is_open = held.keys("approvals") is None
+    return "" if is_open else " AND id IN (SELECT value FROM json_each(:sealed))"
+
+
+def _keys(held: Held) -> dict[str, str]:
+    keys = held.keys("approvals")
+    return {} if keys is None else {"sealed": msgspec.json.encode(keys).decode()}
 
 
 def _one(

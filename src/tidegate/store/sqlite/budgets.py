@@ -12,6 +12,7 @@ from msgspec import structs
 
 from tidegate.model.budgets import Budget
 from tidegate.store.budgets import SHARE, Taken
+from tidegate.store.seals import Seals, Touched
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.store.sqlite.rights import RightsConnection
 
@@ -44,28 +45,42 @@ class SqliteBudgetStore:
     """`api.BudgetStore` in the state file. Use goes by `usage`, which does not sync each write: a
     power cut may forget the last moments of it."""
 
-    def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
+    def __init__(self, rights: RightsConnection, usage: StateConnection, seals: Seals) -> None:
         self._rights = rights
+        self._seals = seals
         self._usage = usage
         self.generation = partial(rights.versions.known.of, "budgets")
 
     def list(self) -> tuple[Budget, ...]:
         with self._rights.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM budgets ORDER BY token, owner, source, measure, span"
+            rows = self._seals.select(
+                connection,
+                "budgets",
+                _COLUMNS,
+                "ORDER BY token, owner, source, measure, span",
+                is_whole=True,
             )
-            return tuple(_budget(cast("tuple[Any, ...]", row)) for row in rows)
+            return tuple(map(_budget, rows))
 
     def add(self, budget: Budget) -> bool:
-        with self._rights.changing(uses_reserve=False) as connection:
+        with (
+            self._rights.changing(uses_reserve=False) as connection,
+            self._seals.changing(connection) as held,
+        ):
             connection.execute(
                 f"INSERT INTO budgets ({_COLUMNS}) VALUES ({_MARKS}) ON CONFLICT DO NOTHING",
                 _values(budget),
             )
-            return connection.changes() > 0
+            is_new = connection.changes() > 0
+            if is_new:
+                held.add("budgets", budget.id)
+            return is_new
 
     def change(self, budget: Budget, was: Budget) -> bool:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(connection, _touched(was)),
+        ):
             connection.execute(
                 "UPDATE budgets SET amount = :amount, changed_at = :changed_at,"
                 f" changed_by = :changed_by WHERE {_SAME}",
@@ -74,7 +89,10 @@ class SqliteBudgetStore:
             return connection.changes() > 0
 
     def remove(self, was: Budget) -> bool:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(connection, _touched(was)),
+        ):
             connection.execute(
                 f"DELETE FROM budgets WHERE {_SAME}", {"id": was.id, "was": was.amount}
             )
@@ -109,6 +127,10 @@ class SqliteBudgetStore:
                 "SELECT budget, began, taken FROM budget_use WHERE began >= ?", (began,)
             )
             return {(row[0], row[1]): row[2] for row in cast("list[tuple[str, int, int]]", rows)}
+
+
+def _touched(was: Budget) -> Touched:
+    return Touched("budgets", "id = ?", (was.id,))
 
 
 def _budget(row: tuple[Any, ...]) -> Budget:

@@ -12,17 +12,18 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
 import apsw
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
+from tidegate.store.seals import Dialect
 from tidegate.system.disks import allocate, free_bytes, try_writing
 from tidegate.system.private_files import open_file
 
@@ -35,7 +36,7 @@ _UNRELEASED_ID = 0x54474154
 MOVED_ID = 0x5447_4D56
 """Marks the file of a state that was moved: `TGMV`."""
 
-NEWEST = 9
+NEWEST = 10
 """The number of the last script, so that a start needs no look into the directory."""
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -238,6 +239,15 @@ def failed(error: Exception) -> TidegateError:
     return TidegateError(
         Code.STATE_FAILED, f"Reading or writing the state database failed: {error}."
     )
+
+
+def _run(connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    return connection.execute(sql, values).fetchall()
+
+
+DIALECT = Dialect(_run, "", "?", "")
+"""How the seals of rows (`store/seals.py`) are read and written here. A transaction has the write
+lock, so its rows need none."""
 
 
 class StateConnection:

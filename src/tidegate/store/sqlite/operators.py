@@ -16,6 +16,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant
 from tidegate.store.access import CheckOperators
 from tidegate.store.records import OperatorEntry, OperatorSession
+from tidegate.store.seals import Seals, Touched
 from tidegate.store.sqlite.connection import StateConnection
 
 _OPERATOR = OperatorEntry.__struct_fields__
@@ -31,21 +32,26 @@ USE_LINK = (
 class SqliteOperatorStore:
     """`api.OperatorStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._seals = seals
 
     def list(self) -> tuple[OperatorEntry, ...]:
         with self._file.reading() as connection:
-            return _all(connection)
+            return self._all(connection)
 
     def add(self, operator: OperatorEntry) -> None:
         marks = ", ".join("?" * len(_OPERATOR))
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection) as held,
+        ):
             try:
                 connection.execute(
                     f"INSERT INTO operators ({', '.join(_OPERATOR)}) VALUES ({marks})",
                     [_column(name, getattr(operator, name)) for name in _OPERATOR],
                 )
+                held.add("operators", operator.id)
             except apsw.ConstraintError:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -66,9 +72,12 @@ class SqliteOperatorStore:
         *,
         ends_access: bool = False,
     ) -> bool:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, *_touched(operator.id)),
+        ):
             if check is not None:
-                check(_all(connection))
+                check(self._all(connection))
             connection.execute(
                 f"UPDATE operators SET ({', '.join(names)}) = ({', '.join('?' * len(names))})"
                 " WHERE id = ?",
@@ -81,9 +90,12 @@ class SqliteOperatorStore:
             return changed
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, *_touched(id)),
+        ):
             if check is not None:
-                check(_all(connection))
+                check(self._all(connection))
             for table in ("windows", "closed_tabs", "window_pages", "tab_events", "staged_edits"):
                 connection.execute(
                     f"DELETE FROM {table} WHERE owner IN (SELECT name FROM operators WHERE id = ?)",
@@ -100,15 +112,28 @@ class SqliteOperatorStore:
             return connection.changes() > 0
 
     def add_link(self, digest: bytes, operator: str, expires_at: float, now: float) -> None:
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(
+                connection, Touched("operator_links", "expires_at <= ?", (now,))
+            ) as held,
+        ):
             connection.execute("DELETE FROM operator_links WHERE expires_at <= ?", (now,))
             connection.execute(
                 "INSERT INTO operator_links (digest, operator, expires_at) VALUES (?, ?, ?)",
                 (digest, operator, expires_at),
             )
+            held.add("operator_links", digest)
 
     def use_link(self, digest: bytes, now: float, latest: float = inf) -> str | None:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(
+                connection, Touched("operator_links", "digest = ?", (digest,))
+            ) as held,
+        ):
+            if not held.has("operator_links", digest):
+                return None
             row = connection.execute(
                 f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now, "latest": latest}
             ).fetchone()
@@ -116,7 +141,12 @@ class SqliteOperatorStore:
 
     def add_session(self, session: OperatorSession, digest: bytes) -> None:
         marks = ", ".join("?" * len(_SESSION))
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(
+                connection, Touched("operator_sessions", "ends_at <= ?", (session.created_at,))
+            ) as held,
+        ):
             connection.execute(
                 "DELETE FROM operator_sessions WHERE ends_at <= ?", (session.created_at,)
             )
@@ -125,6 +155,7 @@ class SqliteOperatorStore:
                 f" VALUES ({marks}, ?)",
                 [*(getattr(session, name) for name in _SESSION), digest],
             )
+            held.add("operator_sessions", session.id)
 
     def session(self, digest: bytes) -> OperatorSession | None:
         return next(iter(self._sessions("WHERE digest = ?", digest)), None)
@@ -133,14 +164,22 @@ class SqliteOperatorStore:
         return self._sessions("ORDER BY created_at, id")
 
     def touch_session(self, id: str, seen_at: float, confirmed_at: float | None) -> None:
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection, Touched("operator_sessions", "id = ?", (id,))),
+        ):
             connection.execute(
                 "UPDATE operator_sessions SET seen_at = ?, confirmed_at = ? WHERE id = ?",
                 (seen_at, confirmed_at, id),
             )
 
     def end_sessions(self, *, id: str | None = None, operator: str | None = None) -> int:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(
+                connection, Touched("operator_sessions", "id = ? OR operator = ?", (id, operator))
+            ),
+        ):
             connection.execute(
                 "DELETE FROM operator_sessions WHERE id = ? OR operator = ?", (id, operator)
             )
@@ -148,17 +187,29 @@ class SqliteOperatorStore:
 
     def _sessions(self, rest: str, *values: Any) -> tuple[OperatorSession, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {', '.join(_SESSION)} FROM operator_sessions {rest}", values
+            rows = self._seals.select(
+                connection, "operator_sessions", ", ".join(_SESSION), rest, values
             )
             return tuple(OperatorSession(*row) for row in rows)
 
+    def _all(self, connection: apsw.Connection) -> tuple[OperatorEntry, ...]:
+        rows = self._seals.select(
+            connection,
+            "operators",
+            ", ".join(_OPERATOR),
+            "ORDER BY name COLLATE NOCASE",
+            is_whole=True,
+        )
+        return tuple(map(_operator, rows))
 
-def _all(connection: apsw.Connection) -> tuple[OperatorEntry, ...]:
-    rows = connection.execute(
-        f"SELECT {', '.join(_OPERATOR)} FROM operators ORDER BY name COLLATE NOCASE"
+
+def _touched(id: str) -> tuple[Touched, ...]:
+    """An operator and what may end with it."""
+    return (
+        Touched("operators", "id = ?", (id,)),
+        Touched("operator_links", "operator = ?", (id,)),
+        Touched("operator_sessions", "operator = ?", (id,)),
     )
-    return tuple(map(_operator, rows))
 
 
 def _column(name: str, value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from tidegate.store.records import Pairing, PairingState, TokenRights
+from tidegate.store.seals import Seals, Touched
 from tidegate.store.sqlite.connection import StateConnection
 
 _FIELDS = Pairing.__struct_fields__
@@ -30,8 +31,9 @@ END = "UPDATE pairings SET state = :state WHERE id = :id AND state = :was"
 class SqlitePairingStore:
     """`api.PairingStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._seals = seals
 
     def add(
         self,
@@ -44,7 +46,10 @@ class SqlitePairingStore:
     ) -> bool:
         values = [*map(_column, _FIELDS, _values(pairing)), digest]
         marks = ", ".join("?" * len(values))
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection) as held,
+        ):
             rows = connection.execute(
                 "SELECT address FROM pairings WHERE state = 'pending' AND expires_at > ?",
                 (pairing.asked_at,),
@@ -55,10 +60,14 @@ class SqlitePairingStore:
             connection.execute(
                 f"INSERT INTO pairings ({_COLUMNS}, digest) VALUES ({marks})", values
             )
+            held.add("pairings", pairing.id)
             return True
 
     def forget(self, before: float) -> None:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, Touched("pairings", "expires_at < ?", (before,))),
+        ):
             connection.execute("DELETE FROM pairings WHERE expires_at < ?", (before,))
 
     def list(self) -> tuple[Pairing, ...]:
@@ -80,7 +89,12 @@ class SqlitePairingStore:
         token_name: str = "",
         granted: TokenRights | None = None,
     ) -> bool:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection, Touched("pairings", "id = ?", (id,))) as held,
+        ):
+            if not held.has("pairings", id):
+                return False
             connection.execute(
                 DECIDE,
                 {
@@ -95,13 +109,18 @@ class SqlitePairingStore:
             return connection.changes() > 0
 
     def end(self, id: str, was: PairingState, state: Literal["exchanged", "burnt"]) -> bool:
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection, Touched("pairings", "id = ?", (id,))) as held,
+        ):
+            if not held.has("pairings", id):
+                return False
             connection.execute(END, {"state": state, "id": id, "was": was})
             return connection.changes() > 0
 
     def _read(self, where: str, *values: Any) -> tuple[Pairing, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM pairings {where}", values)
+            rows = self._seals.select(connection, "pairings", _COLUMNS, where, values)
             return tuple(_pairing(row) for row in rows)
 
 

@@ -12,6 +12,7 @@ import apsw
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.store.seals import Seals, Touched
 from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.sqlite.rights import RightsConnection
 
@@ -21,8 +22,9 @@ _MARKS = ", ".join("?" * len(NAMES))
 class SqliteSourceStore:
     """`api.SourceStore` in the state file."""
 
-    def __init__(self, rights: RightsConnection) -> None:
+    def __init__(self, rights: RightsConnection, seals: Seals) -> None:
         self._rights = rights
+        self._seals = seals
         self._versions = rights.versions.known
         self.generation = partial(self._versions.of, "sources")
         self._known_at: int | None = None
@@ -51,20 +53,24 @@ class SqliteSourceStore:
         found = known.get(name)
         if found is None:
             with self._rights.reading() as connection:
-                row = connection.execute(
-                    f"SELECT {COLUMNS} FROM sources WHERE name = ?", (name,)
-                ).fetchone()
-            if row is None:
+                rows = self._seals.select(
+                    connection, "sources", COLUMNS, "WHERE name = ?", (name,)
+                )
+            if not rows:
                 return None
-            found = known[name] = source_of(row)
+            found = known[name] = source_of(rows[0])
         return found
 
     def add(self, source: Source) -> None:
-        with self._rights.changing(uses_reserve=False) as connection:
+        with (
+            self._rights.changing(uses_reserve=False) as connection,
+            self._seals.changing(connection) as held,
+        ):
             try:
                 connection.execute(
                     f"INSERT INTO sources ({COLUMNS}) VALUES ({_MARKS})", values_of(source)
                 )
+                held.add("sources", source.id)
             except apsw.ConstraintError:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -73,12 +79,15 @@ class SqliteSourceStore:
                 ) from None
 
     def change(self, source: Source, was: Source) -> bool:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(connection, Touched("sources", "id = ?", (source.id,))) as held,
+        ):
             row = connection.execute(
                 f"SELECT {COLUMNS} FROM sources WHERE name = ? AND id = ?",
                 (source.name, source.id),
             ).fetchone()
-            if row is None or source_of(row) != was:
+            if row is None or source_of(row) != was or not held.has("sources", source.id):
                 return False
             # The columns that were compared are in the WHERE: on a server another transaction may
             # have changed the row since it was read.
@@ -89,12 +98,25 @@ class SqliteSourceStore:
             return connection.changes() > 0
 
     def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(
+                connection,
+                Touched("sources", "id = ?", (was.id,)),
+                Touched("tokens", "revoked_at IS NULL"),
+                Touched("budgets", "source IN (?, ?)", (was.name, now.name)),
+                Touched(
+                    "approvals",
+                    "state IN ('pending', 'allowed') AND subject ->> '$.source_id' = ?",
+                    (was.id,),
+                ),
+            ) as held,
+        ):
             row = connection.execute(
                 f"SELECT {COLUMNS} FROM sources WHERE name = ? AND id = ?",
                 (was.name, was.id),
             ).fetchone()
-            if row is None or source_of(row) != was:
+            if row is None or source_of(row) != was or not held.has("sources", was.id):
                 return None
             holders: list[str] = []
             rows = connection.execute(
@@ -114,6 +136,7 @@ class SqliteSourceStore:
                     f"UPDATE sources SET ({COLUMNS}) = ({_MARKS}) WHERE ({COLUMNS}) = ({_MARKS})",
                     (*values_of(now), *row),
                 )
+                held.add("sources", now.id)
             except apsw.ConstraintError:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -145,7 +168,10 @@ class SqliteSourceStore:
             return tuple(holders)
 
     def remove(self, name: str) -> bool:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(connection, Touched("sources", "name = ?", (name,))),
+        ):
             connection.execute("DELETE FROM sources WHERE name = ?", (name,))
             return connection.changes() > 0
 
@@ -156,7 +182,9 @@ class SqliteSourceStore:
 
     def _read(self) -> tuple[Source, ...]:
         with self._rights.reading() as connection:
-            rows = connection.execute(f"SELECT {COLUMNS} FROM sources ORDER BY name")
+            rows = self._seals.select(
+                connection, "sources", COLUMNS, "ORDER BY name", is_whole=True
+            )
             return tuple(source_of(row) for row in rows)
 
     def _known(self) -> dict[str, Source]:

@@ -1,16 +1,23 @@
 """Every area of the state in one SQLite file: WAL, mode 0600."""
 
+# pyright: reportUnknownMemberType=false
+# (the stubs of apsw name a type that Python 3.11 does not have)
+
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tidegate.store.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
+from tidegate.store.seal_memory import FILE as SEALS_FILE
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
 from tidegate.store.sqlite.budgets import SqliteBudgetStore
 from tidegate.store.sqlite.changes import SqliteChangeStore
-from tidegate.store.sqlite.connection import StateConnection, failures, is_full, prepare
+from tidegate.store.sqlite.connection import DIALECT, StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.gates import SqliteGateStore
 from tidegate.store.sqlite.history import SqliteHistoryStore
 from tidegate.store.sqlite.messages import SqliteMessageStore
@@ -39,8 +46,9 @@ class SqliteState:
     and the counters of what has changed, which are only read.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Open and bring up to date. Raises: TidegateError STATE_FAILED."""
+    def __init__(self, path: Path, key: ClusterKey | None = None) -> None:
+        """Open and bring up to date; its rows are sealed by the key, if there is one. Raises:
+        TidegateError STATE_FAILED."""
         self.reserve = DiskReserve(path.with_name("reserve"))
         with failures():
             self.reserve.retry(lambda: prepare(path), is_full)
@@ -52,30 +60,47 @@ class SqliteState:
         self.reserve.fill()
         self._requests = RequestsConnection(path, self._versions, self.reserve)
         self._usage = StateConnection(path, "NORMAL", self.reserve)
-        self.sources = SqliteSourceStore(self._rights)
-        self.tokens = SqliteTokenStore(self._rights, self._usage)
-        self.budgets = SqliteBudgetStore(self._rights, self._usage)
+        self._memory = SealMemory(path.with_name(SEALS_FILE) if key else None)
+        self.seals = seals = Seals(DIALECT, key, self._memory)
+        try:
+            self._open_seals()
+        except BaseException:
+            self.close()
+            raise
+        self.sources = SqliteSourceStore(self._rights, seals)
+        self.tokens = SqliteTokenStore(self._rights, self._usage, seals)
+        self.budgets = SqliteBudgetStore(self._rights, self._usage, seals)
         self.history = SqliteHistoryStore(self._usage)
-        self.approvals = SqliteApprovalStore(self._requests)
-        self.operators = SqliteOperatorStore(self._requests)
+        self.approvals = SqliteApprovalStore(self._requests, seals)
+        self.operators = SqliteOperatorStore(self._requests, seals)
         self.changes = SqliteChangeStore(self._requests)
         self.webhook = SqliteWebhookStore(self._requests)
         self.tasks = SqliteTaskStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
         self.queries = SqliteSavedQueryStore(self._requests)
         self.staged_edits = SqliteStagedEditStore(self._requests)
-        self.pairings = SqlitePairingStore(self._requests)
+        self.pairings = SqlitePairingStore(self._requests, seals)
         self.questions = SqliteQuestionStore(self._requests, self._usage)
         self.shipping = SqliteShippingStore(self._usage)
-        self.shared = SqliteSharedStore(self._usage)
+        self.shared = SqliteSharedStore(self._usage, seals)
         self.messages = SqliteMessageStore(self._usage, self._versions)
         self.gates = SqliteGateStore(self._usage)
+
+    def _open_seals(self) -> None:
+        with self._requests.reading() as connection:
+            is_sealed = connection.execute("SELECT count(*) FROM seals").get != 0
+        if is_sealed and self.seals.has_key:
+            with self._requests.reading() as connection:
+                self.seals.open(connection)
+        elif is_sealed or self.seals.has_key:
+            with self._requests.changing() as connection:
+                self.seals.open(connection)
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
 
     def concerns(self) -> Sequence[str]:
-        return ()
+        return self.seals.concerns()
 
     def now(self) -> float:
         return time.time()
@@ -88,4 +113,5 @@ class SqliteState:
         self._usage.close()
         self._requests.close()
         self._rights.close()
+        self._memory.close()
         self.reserve.fill_again()

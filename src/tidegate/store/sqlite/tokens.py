@@ -15,6 +15,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
 from tidegate.store.records import TokenEntry
+from tidegate.store.seals import Seals, Touched
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.store.sqlite.rights import RightsConnection
 
@@ -29,18 +30,31 @@ class SqliteTokenStore:
     """`api.TokenStore` in the state file. The time of last use goes by `usage`, which does not sync
     each write and does not keep rights waiting."""
 
-    def __init__(self, rights: RightsConnection, usage: StateConnection) -> None:
+    def __init__(self, rights: RightsConnection, usage: StateConnection, seals: Seals) -> None:
         self._rights = rights
+        self._seals = seals
         self._usage = usage
         self.generation = partial(rights.versions.known.of, "tokens")
 
     def list(self) -> tuple[TokenEntry, ...]:
         with self._rights.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM tokens ORDER BY serial")
+            rows = self._seals.select(
+                connection, "tokens", _COLUMNS, "ORDER BY serial", is_whole=True
+            )
             return tuple(_token(row) for row in rows)
 
     def add(self, entry: TokenEntry, digest: bytes) -> None:
-        with self._rights.changing(uses_reserve=False) as connection:
+        with (
+            self._rights.changing(uses_reserve=False) as connection,
+            self._seals.changing(
+                connection,
+                Touched(
+                    "tokens",
+                    "name = ? AND revoked_at IS NULL AND expires_at <= ?",
+                    (entry.name, entry.created_at),
+                ),
+            ) as held,
+        ):
             connection.execute(
                 "UPDATE tokens SET revoked_at = ?1"
                 " WHERE name = ?2 AND revoked_at IS NULL AND expires_at <= ?1",
@@ -51,6 +65,7 @@ class SqliteTokenStore:
                     f"INSERT INTO tokens ({_COLUMNS}, digest) VALUES ({_MARKS}, ?)",
                     (*(_column(name, getattr(entry, name)) for name in _FIELDS), digest),
                 )
+                held.add("tokens", entry.id)
             except apsw.ConstraintError:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -60,10 +75,8 @@ class SqliteTokenStore:
 
     def by_digest(self, digest: bytes) -> TokenEntry | None:
         with self._rights.reading() as connection:
-            row = connection.execute(
-                f"SELECT {_COLUMNS} FROM tokens WHERE digest = ?", (digest,)
-            ).fetchone()
-            return None if row is None else _token(row)
+            rows = self._seals.select(connection, "tokens", _COLUMNS, "WHERE digest = ?", (digest,))
+            return _token(rows[0]) if rows else None
 
     def change(self, entry: TokenEntry, was: TokenEntry) -> bool:
         names = ", ".join(_RIGHTS)
@@ -72,7 +85,10 @@ class SqliteTokenStore:
         now, before = (
             [_column(name, getattr(each, name)) for name in _RIGHTS] for each in (entry, was)
         )
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(connection, Touched("tokens", "id = ?", (was.id,))),
+        ):
             connection.execute(
                 f"UPDATE tokens SET ({names}) = ({marks})"
                 f" WHERE id = ? AND revoked_at IS NULL AND {same}",
@@ -81,7 +97,12 @@ class SqliteTokenStore:
             return connection.changes() > 0
 
     def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
-        with self._rights.changing() as connection:
+        with (
+            self._rights.changing() as connection,
+            self._seals.changing(
+                connection, Touched("tokens", "name = ? AND revoked_at IS NULL", (name,))
+            ),
+        ):
             row = connection.execute(
                 "UPDATE tokens SET revoked_at = ?1 WHERE name = ?2 AND revoked_at IS NULL"
                 f" AND (?3 IS NULL OR id = ?3) RETURNING {_COLUMNS}",
@@ -91,12 +112,16 @@ class SqliteTokenStore:
 
     def revoked(self, ids: Collection[str]) -> frozenset[str]:
         with self._rights.reading() as connection:
-            rows = connection.execute(
-                "SELECT id FROM tokens WHERE revoked_at IS NOT NULL"
-                " AND id IN (SELECT value FROM json_each(?))",
+            rows = self._seals.select(
+                connection,
+                "tokens",
+                "id, revoked_at",
+                "WHERE id IN (SELECT value FROM json_each(?))",
                 (msgspec.json.encode(sorted(ids)).decode(),),
             )
-            return frozenset(row[0] for row in rows)
+        # One whose row no gate has sealed is as good as revoked.
+        refused = self._seals.refused("tokens").intersection(ids)
+        return refused | {id for id, revoked_at in rows if revoked_at is not None}
 
     def touch(self, uses: Mapping[str, float]) -> None:
         with self._usage.changing() as connection:

@@ -1,0 +1,96 @@
+"""What a gate remembers of the lists of seals: how far each was, so that an older one is refused.
+
+Kept in memory, and in a file of the gate's directory for the time after a restart. A state that was
+put back as a whole, with its lists, is found by this alone.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+
+import msgspec
+
+from tidegate.system.private_files import replace_file
+
+FILE = "state-seals.json"
+_WRITE_S = 5.0
+
+
+class _Kept(msgspec.Struct):
+    cluster: int = 0
+    life: str = ""
+    numbers: dict[str, int] = {}
+
+
+class SealMemory:
+    """The highest numbers that this gate has seen. Safe to use from any thread."""
+
+    def __init__(self, path: Path | None) -> None:
+        """`path` is a file of this gate; None keeps nothing over a restart."""
+        self._path = path
+        self._lock = Lock()
+        self._kept = self._remembered()
+        self._written_at = float("-inf")
+        self._is_ahead = False
+
+    @property
+    def cluster(self) -> int:
+        """How often the state was sealed as a whole."""
+        return self._kept.cluster
+
+    def new_life(self) -> str:
+        """A name for the time from a sealing of all rows to the next."""
+        return os.urandom(16).hex()
+
+    def begin(self, cluster: int, life: str) -> bool:
+        """Take note of the life of the state; False if it is one that has ended."""
+        with self._lock:
+            kept = self._kept
+            if cluster < kept.cluster or (cluster == kept.cluster and life != kept.life):
+                return False
+            if cluster > kept.cluster:
+                self._kept = _Kept(cluster, life, {})
+                self._write()
+            return True
+
+    def see(self, area: str, part: int, number: int) -> bool:
+        """Take note of the number of a list; False if it is lower than was seen."""
+        place = f"{area}/{part}"
+        with self._lock:
+            had = self._kept.numbers.get(place, 0)
+            if number > had:
+                self._kept.numbers[place] = number
+                self._is_ahead = True
+                if monotonic() - self._written_at > _WRITE_S:
+                    self._write()
+            return number >= had
+
+    def forget_numbers(self) -> None:
+        """Lower numbers count from now on."""
+        with self._lock:
+            self._kept.numbers.clear()
+            self._write()
+
+    def close(self) -> None:
+        """Write what is not in the file yet."""
+        with self._lock:
+            if self._is_ahead:
+                self._write()
+
+    def _remembered(self) -> _Kept:
+        if self._path is None:
+            return _Kept()
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+        except (OSError, msgspec.MsgspecError):
+            return _Kept()
+
+    def _write(self) -> None:
+        self._written_at, self._is_ahead = monotonic(), False
+        if self._path is not None:
+            with suppress(OSError):  # it is in memory all the same
+                replace_file(self._path, msgspec.json.encode(self._kept))

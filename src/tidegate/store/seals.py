@@ -1,0 +1,442 @@
+"""Seals the rows that give rights, and finds those that no gate has sealed.
+
+Within the transaction that changes rows they are locked, compared with their seals, changed, and
+sealed anew, so that a gate never seals what it has not made. A row without its seal is as if it
+were not there. Where rows narrow rights (budgets), one that is missing ends the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Literal, NamedTuple
+
+from tidegate.errors import Code, TidegateError
+from tidegate.store.cluster_key import ClusterKey
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.sealed_lists import (
+    MEANING,
+    PARTS,
+    SealedArea,
+    SealedList,
+    SealKeys,
+    name_of,
+    part_of,
+)
+
+Row = tuple[Any, ...]
+Run = Callable[[Any, str, Sequence[Any]], list[Row]]
+"""Runs a statement on a connection, and gives its rows."""
+Fault = Literal["no seal", "removed", "list"]
+
+CLUSTER = "cluster"
+"""The area of the row that says by which key, and in which life of the state, rows are sealed."""
+_TRIES = 4
+_MOST_FAULTS = 100
+_NARROWING: frozenset[SealedArea] = frozenset({"budgets"})
+_ORDER: dict[SealedArea, str] = {"approvals": "serial", "tokens": "serial"}
+"""In which order rows are locked, where it is not that of their keys: all do it in the same one."""
+_SAYS: dict[Fault, str] = {
+    "no seal": "was written past the gates, and counts as absent",
+    "removed": "was removed past the gates",
+    "list": "has a list of seals that no gate has left so, and counts as absent",
+}
+
+
+class Dialect(NamedTuple):
+    """How a database of states wants its statements."""
+
+    run: Run
+    prefix: str
+    mark: str
+    lock: str
+    """What keeps rows that are read from others until the end of the transaction."""
+
+
+class Touched(NamedTuple):
+    """Rows that a transaction is going to change: those of an area of which the condition holds."""
+
+    area: SealedArea
+    where: str
+    values: Sequence[Any] = ()
+
+
+class Held:
+    """What a transaction may change: the rows that it has locked, and those that it adds."""
+
+    def __init__(self, *, is_active: bool) -> None:
+        self._is_active = is_active
+        self.before: dict[SealedArea, dict[Any, bytes]] = {}
+        self.added: dict[SealedArea, list[Any]] = {}
+
+    def add(self, area: SealedArea, key: Any) -> None:
+        """Seal a row that was added in the transaction, by its key."""
+        self.added.setdefault(area, []).append(key)
+
+    def has(self, area: SealedArea, key: Any) -> bool:
+        """Whether the row was sealed when the transaction began; True without seals."""
+        return not self._is_active or key in self.before.get(area, {})
+
+    def keys(self, area: SealedArea) -> list[Any] | None:
+        """The keys of the rows that were sealed; None without seals: then all are."""
+        return list(self.before.get(area, {})) if self._is_active else None
+
+
+class Seals:
+    """The seals of one state. Without a key it seals nothing, and all rows count."""
+
+    def __init__(self, dialect: Dialect, key: ClusterKey | None, memory: SealMemory) -> None:
+        self._dialect = dialect
+        self._key = key
+        self._keys: SealKeys | None = None
+        self._life = ""
+        self._memory = memory
+        self._known: dict[tuple[str, int], SealedList] = {}
+        self._faults: dict[tuple[SealedArea, str], Fault] = {}
+        self._lock = Lock()
+        self.tell: Callable[[str], None] = lambda _: None
+        """Is told once of each row that is refused."""
+
+    @property
+    def has_key(self) -> bool:
+        """Whether there is a key to seal with."""
+        return self._key is not None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether rows are sealed."""
+        return self._keys is not None
+
+    def secret(self, name: str) -> bytes | None:
+        """32 bytes of that name that all gates share in this life; None without a key."""
+        return None if self._key is None else self._key.derive("shared", self._life, name)
+
+    def concerns(self) -> tuple[str, ...]:
+        """The rows that are refused, for people. From memory."""
+        with self._lock:
+            return tuple(_describe(*place, fault) for place, fault in self._faults.items())
+
+    def refused(self, area: SealedArea) -> frozenset[str]:
+        """The names of the rows of an area that were found refused. From memory."""
+        with self._lock:
+            return frozenset(name for where, name in self._faults if where == area)
+
+    def forget_numbers(self) -> None:
+        """The state is on another server, which may lack the last changes: lists may be older."""
+        self._memory.forget_numbers()
+        self._known.clear()
+
+    # The beginning
+
+    def open(self, connection: Any) -> None:
+        """Begin within a transaction: an empty state is sealed by the key, another one must have
+        been. Raises: TidegateError STATE_FAILED for another key, and for a state whose rows are
+        not sealed, or were and there is no key.
+        """
+        run, prefix = self._dialect.run, self._dialect.prefix
+        rows = run(
+            connection,
+            f"SELECT number, body, mac FROM {prefix}seals WHERE area = {self._dialect.mark}",
+            (CLUSTER,),
+        )
+        if self._key is None:
+            if rows:
+                raise _refused(
+                    "The rows of this state are sealed, and this gate has no key of it.",
+                    "Name the key with the setting `state_key`, as at the other gates.",
+                )
+            return
+        if not rows:
+            if self._has_rows(connection):
+                raise _refused(
+                    "The rows of this state are not sealed by the key.",
+                    "See `tidegate token list`, `source list` and `operator list` without"
+                    " `state_key`, then run `tidegate state seal`.",
+                )
+            self.seal_all(connection)
+            return
+        number, body, mac = rows[0]
+        check = SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
+        if check is None:
+            raise _refused(
+                "The rows of this state are sealed by another key than that of this gate.",
+                "Use the same `state_key` at all gates.",
+            )
+        self._begin(number, check.macs["life"].hex())
+
+    def seal_all(self, connection: Any) -> int:
+        """Seal all rows as they are, and begin another life; how many rows. Within a transaction in
+        which no one else changes them."""
+        if self._key is None:
+            raise _refused("There is no key of this state.", "Name it with `state_key`.")
+        run, prefix, mark = self._dialect.run, self._dialect.prefix, self._dialect.mark
+        had = run(
+            connection, f"SELECT max(number) FROM {prefix}seals WHERE area = {mark}", (CLUSTER,)
+        )
+        number = max(had[0][0] or 0, self._memory.cluster) + 1
+        life = self._memory.new_life()
+        run(connection, f"DELETE FROM {prefix}seals", ())
+        made = SealedList(number, {"life": bytes.fromhex(life)})
+        self._insert(connection, SealKeys(self._key, ""), CLUSTER, 0, made)
+        keys = SealKeys(self._key, life)
+        sealed = 0
+        for area, columns in MEANING.items():
+            macs: list[dict[str, bytes]] = [{} for _ in range(PARTS)]
+            for row in run(connection, f"SELECT {', '.join(columns)} FROM {prefix}{area}", ()):
+                name = name_of(row[0])
+                macs[part_of(name)][name] = keys.row(area, row)
+                sealed += 1
+            for part, each in enumerate(macs):
+                self._insert(connection, keys, area, part, SealedList(1, each))
+        self._begin(number, life)
+        return sealed
+
+    def _begin(self, number: int, life: str) -> None:
+        if not self._memory.begin(number, life):
+            raise _refused(
+                "The state was put back to before its rows were sealed again.",
+                "Restore the newer one, or run `tidegate state seal`.",
+            )
+        if self._key is not None:
+            self._life, self._keys = life, SealKeys(self._key, life)
+            self._known.clear()
+
+    def _has_rows(self, connection: Any) -> bool:
+        prefix = self._dialect.prefix
+        return any(
+            self._dialect.run(connection, f"SELECT 1 FROM {prefix}{area} LIMIT 1", ())
+            for area in MEANING
+        )
+
+    def _insert(
+        self, connection: Any, keys: SealKeys, area: str, part: int, made: SealedList
+    ) -> None:
+        marks = ", ".join([self._dialect.mark] * 5)
+        self._dialect.run(
+            connection,
+            f"INSERT INTO {self._dialect.prefix}seals (area, part, number, body, mac)"
+            f" VALUES ({marks})",
+            (area, part, made.number, *keys.write(area, part, made)),
+        )
+
+    # Reading
+
+    def select(
+        self,
+        connection: Any,
+        area: SealedArea,
+        columns: str,
+        rest: str,
+        values: Sequence[Any] = (),
+        *,
+        is_whole: bool = False,
+    ) -> list[Row]:
+        """The `columns` of sealed rows of an area; `is_whole`: `rest` keeps none away.
+
+        Raises: TidegateError STATE_FAILED where a row that narrows rights is missing.
+        """
+        keys, run, table = self._keys, self._dialect.run, f"{self._dialect.prefix}{area}"
+        if keys is None:
+            return run(connection, f"SELECT {columns} FROM {table} {rest}", values)
+        meaning = MEANING[area]
+        sql = f"SELECT {', '.join(meaning)}, {columns} FROM {table} {rest}"
+        good: list[Row] = []
+        faults: dict[str, Fault] = {}
+        for _ in range(_TRIES):
+            rows = run(connection, sql, values)
+            if not rows and not is_whole:
+                return []
+            # A change in between makes a difference, which is looked at again.
+            lists, faults = self._read_lists(connection, area)
+            good = []
+            for row in rows:
+                name = name_of(row[0])
+                if _mac_in(lists, name) == keys.row(area, row[: len(meaning)]):
+                    good.append(row[len(meaning) :])
+                else:
+                    faults[name] = "no seal"
+            if is_whole:
+                found = {name_of(row[0]) for row in rows}
+                for each in lists.values():
+                    faults.update(_all_removed(each.macs.keys() - found))
+            if not self._has_news(area, faults):
+                break
+        self._note(area, faults, is_whole=is_whole)
+        if faults and area in _NARROWING:
+            raise _refused(
+                f"Rows of `{area}` in the state were changed or removed past the gates.",
+                "See `tidegate doctor`, put them back, then run `tidegate state seal`.",
+            )
+        return good
+
+    def _read_lists(
+        self, connection: Any, area: SealedArea
+    ) -> tuple[dict[int, SealedList], dict[str, Fault]]:
+        """The lists of an area as they are now, and those that do not count."""
+        run, table, mark = self._dialect.run, f"{self._dialect.prefix}seals", self._dialect.mark
+        numbers = dict(
+            run(connection, f"SELECT part, number FROM {table} WHERE area = {mark}", (area,))
+        )
+        lists: dict[int, SealedList] = {}
+        faults: dict[str, Fault] = {}
+        for part in range(PARTS):
+            known = self._known.get((area, part))
+            if known is None or known.number != numbers.get(part):
+                known = self._read_list(connection, area, part)
+            if known is None:
+                faults[f"list {part}"] = "list"
+            else:
+                lists[part] = known
+        return lists, faults
+
+    def _read_list(
+        self, connection: Any, area: SealedArea, part: int, lock: str = ""
+    ) -> SealedList | None:
+        table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
+        sql = f"SELECT number, body, mac FROM {table} WHERE area = {mark} AND part = {mark}{lock}"
+        for _ in range(_TRIES):
+            rows = self._dialect.run(connection, sql, (area, part))
+            if not rows or self._keys is None:
+                return None
+            number, body, mac = rows[0]
+            found = self._keys.read(area, part, number, (bytes(body), bytes(mac)))
+            if found is None:
+                return None
+            # Another thread may have seen the next one since this one was read.
+            if self._memory.see(area, part, number):
+                if not lock:
+                    self._known[area, part] = found
+                return found
+        return None
+
+    # Changing
+
+    @contextmanager
+    def changing(self, connection: Any, *touched: Touched) -> Generator[Held, None, None]:
+        """Within a transaction, change rows: those of which a condition holds are locked, and
+        sealed anew at the end if they were sealed. Raises: TidegateError STATE_FAILED."""
+        held = Held(is_active=self._keys is not None)
+        if self._keys is None:
+            yield held
+            return
+        run, prefix = self._dialect.run, self._dialect.prefix
+        for area, where, values in touched:
+            columns = MEANING[area]
+            rows = run(
+                connection,
+                f"SELECT {', '.join(columns)} FROM {prefix}{area} WHERE {where}"
+                f" ORDER BY {_ORDER.get(area, columns[0])}{self._dialect.lock}",
+                values,
+            )
+            lists, faults = self._read_lists(connection, area) if rows else ({}, {})
+            before = held.before.setdefault(area, {})
+            for row in rows:
+                name, mac = name_of(row[0]), self._keys.row(area, row)
+                if _mac_in(lists, name) == mac:
+                    before[row[0]] = mac
+                else:
+                    faults[name] = "no seal"
+            self._note(area, faults, is_whole=False)
+        yield held
+        for area in MEANING:  # in one order
+            self._renew(connection, area, held.before.get(area, {}), held.added.get(area, ()))
+
+    def _renew(
+        self, connection: Any, area: SealedArea, before: dict[Any, bytes], added: Iterable[Any]
+    ) -> None:
+        """Seal rows as the transaction has left them."""
+        keys = self._keys
+        wanted = [*before, *(key for key in added if key not in before)]
+        if keys is None or not wanted:
+            return
+        after = {
+            name_of(row[0]): keys.row(area, row) for row in self._rows(connection, area, wanted)
+        }
+        was = {name_of(key): mac for key, mac in before.items()}
+        changed: dict[int, dict[str, bytes | None]] = {}
+        for name in map(name_of, wanted):
+            if was.get(name) != after.get(name):
+                changed.setdefault(part_of(name), {})[name] = after.get(name)
+        # In one order, so that no two transactions wait for each other.
+        for part in sorted(changed):
+            self._rewrite(connection, keys, area, part, changed[part])
+
+    def _rows(self, connection: Any, area: SealedArea, wanted: list[Any]) -> list[Row]:
+        columns, mark = MEANING[area], self._dialect.mark
+        found: list[Row] = []
+        for start in range(0, len(wanted), 500):
+            some = wanted[start : start + 500]
+            found += self._dialect.run(
+                connection,
+                f"SELECT {', '.join(columns)} FROM {self._dialect.prefix}{area}"
+                f" WHERE {columns[0]} IN ({', '.join([mark] * len(some))})",
+                some,
+            )
+        return found
+
+    def _rewrite(
+        self,
+        connection: Any,
+        keys: SealKeys,
+        area: SealedArea,
+        part: int,
+        changed: dict[str, bytes | None],
+    ) -> None:
+        had = self._read_list(connection, area, part, self._dialect.lock)
+        if had is None:
+            self._note(area, {f"list {part}": "list"}, is_whole=False)
+            raise _refused(
+                f"The seals of `{area}` in the state were changed past the gates.",
+                "See what the area holds, then run `tidegate state seal`.",
+            )
+        macs = {**had.macs, **changed}
+        made = SealedList(
+            had.number + 1, {name: mac for name, mac in macs.items() if mac is not None}
+        )
+        table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
+        self._dialect.run(
+            connection,
+            f"UPDATE {table} SET number = {mark}, body = {mark}, mac = {mark}"
+            f" WHERE area = {mark} AND part = {mark}",
+            (made.number, *keys.write(area, part, made), area, part),
+        )
+
+    # Faults
+
+    def _has_news(self, area: SealedArea, faults: dict[str, Fault]) -> bool:
+        return any(self._faults.get((area, name)) != fault for name, fault in faults.items())
+
+    def _note(self, area: SealedArea, faults: dict[str, Fault], *, is_whole: bool) -> None:
+        """Keep what is refused; a look at the whole area replaces what was known of it."""
+        with self._lock:
+            news: list[tuple[str, Fault]] = [
+                (name, fault)
+                for name, fault in faults.items()
+                if (area, name) not in self._faults and len(self._faults) < _MOST_FAULTS
+            ]
+            if is_whole:
+                for place in [each for each in self._faults if each[0] == area]:
+                    if place[1] not in faults:
+                        del self._faults[place]
+            for name, fault in news:
+                self._faults[area, name] = fault
+        for name, fault in news:
+            self.tell(_describe(area, name, fault))
+
+
+def _all_removed(names: Iterable[str]) -> dict[str, Fault]:
+    return dict.fromkeys(names, "removed")
+
+
+def _mac_in(lists: Mapping[int, SealedList], name: str) -> bytes | None:
+    found = lists.get(part_of(name))
+    return None if found is None else found.macs.get(name)
+
+
+def _describe(area: str, name: str, fault: Fault) -> str:
+    return f"the row {name} of `{area}` in the state {_SAYS[fault]}"
+
+
+def _refused(message: str, hint: str) -> TidegateError:
+    return TidegateError(Code.STATE_FAILED, message, hint=hint)
