@@ -7,10 +7,13 @@ edges run, and how they end, is the business of `tidegate.serve`.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
+from threading import Thread
+from typing import Literal
 
 import msgspec
 
@@ -32,7 +35,7 @@ from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url
 from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_directory, state_url
+from tidegate.config.state import state_directory, state_key, state_url
 from tidegate.edges.listening import Sockets
 from tidegate.engines.api import Engine
 from tidegate.engines.common.state_databases import look_for_states
@@ -101,6 +104,8 @@ from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
 
+logger = logging.getLogger("tidegate.state")
+
 _RIGHTS = "rights.given"
 _FOREVER = 2.0**52
 """Unix seconds that never come."""
@@ -116,6 +121,8 @@ class App:
         directory: Path,
         default_actor: str = "cli",
         siblings: Siblings | None = None,
+        *,
+        repairs_seals: bool = False,
     ) -> None:
         self.config = config
         self.siblings = siblings or Siblings()
@@ -126,11 +133,14 @@ class App:
         use_settings(config.sections)
         self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
         database = state_url(config.state_url)
-        self.state = open_state(database, directory)
+        self.cluster_key = state_key(config.state_key, database)
+        """Of all gates of this state; None for a state in a file that has none."""
+        self.state = open_state(database, directory, self.cluster_key, is_repair=repairs_seals)
         if database is not None:
             look_for_states()
         clock = self.state.now
         clocks = Clocks(wall=clock)
+        self.state.seals.tell = self._tell_of_row
         self.history = History(self.state.history, clock)
         self.lease: GateLease | None = None
         """That of this gate's id, where gates share the state."""
@@ -236,7 +246,8 @@ class App:
         self.undo_log = UndoLog(
             self.state.changes,
             config.undo,
-            partial(read_or_create_secret, directory / "undo.key"),
+            partial(self.secret, "undo"),
+            former=self._former_undo_secret,
             clock=clock,
         )
         self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), clock)
@@ -272,14 +283,33 @@ class App:
 
     @classmethod
     def open(
-        cls, config: Config, default_actor: str = "cli", siblings: Siblings | None = None
+        cls,
+        config: Config,
+        default_actor: str = "cli",
+        siblings: Siblings | None = None,
+        *,
+        repairs_seals: bool = False,
     ) -> App:
-        """Wire everything. Raises: TidegateError CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
+        """Wire everything. In a repair all rows of the state count. Raises: TidegateError
+        CONFIG_INVALID, STATE_FAILED, SOURCE_URL."""
         check_surfaces(config)
         directory = state_directory(config.state)
         if config.agent_accounts:
             require_private_file(directory, config.agent_accounts)
-        return cls(config, directory, default_actor, siblings)
+        return cls(config, directory, default_actor, siblings, repairs_seals=repairs_seals)
+
+    def secret(self, name: Literal["mask", "undo", "staged"]) -> str:
+        """64 hexadecimal digits of that name: from the key of all gates, or else of this state
+        directory. Raises: TidegateError STATE_FAILED."""
+        if self.cluster_key is not None:
+            return self.cluster_key.derive_text(name)
+        return read_or_create_secret(self.directory / f"{name}.key")
+
+    def _former_undo_secret(self) -> str | None:
+        """That of changes which were made before the gates had a key."""
+        path = self.directory / "undo.key"
+        has_former = self.cluster_key is not None and path.exists()
+        return read_or_create_secret(path) if has_former else None
 
     def _take_lease(self) -> GateLease:
         """Before the first line is written: a copy of a gate must not go on with its record.
@@ -318,7 +348,7 @@ class App:
             clock=self.state.now,
             handlers=Handlers(self._handlers(), self.parts),
             options=GatewayOptions(
-                partial(read_or_create_secret, self.directory / "mask.key"),
+                partial(self.secret, "mask"),
                 statement_rules(self.config),
                 self.undo_log,
                 self.call_observers,
@@ -451,14 +481,24 @@ class App:
                     problems[f"source {source.name}"] = problem
         for name, error in self.connections.unopened().items():
             problems[f"source {name}"] = error
-        for concern in self.state.concerns():
-            problems["state"] = concern
+        for number, concern in enumerate(self.state.concerns(), start=1):
+            problems["state" if number == 1 else f"state {number}"] = concern
         for path, error in self.token_files.problems.items():
             problems[f"token file {path}"] = error
         health = self.webhook.health
         if health.state in ("failing", "stopped"):
             problems["webhook"] = f"{health.message}; waiting messages: {health.waiting}"
         return problems
+
+    def _tell_of_row(self, text: str) -> None:
+        """Record that a row of the state is refused. On a thread of its own: the one that has found
+        it is within a transaction of the state."""
+
+        def tell() -> None:
+            logger.warning("%s", text)
+            self.server_audit.record_done("state.row_refused", {"row": text})
+
+        Thread(target=tell, name="tidegate-seals", daemon=True).start()
 
     def follow_settings(
         self, following: ConfigWatcher, load: Callable[[], Config], tell: Callable[[str], None]

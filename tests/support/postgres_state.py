@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 import support.postgres_server as postgres_server
-from tidegate.store.cluster_key import ClusterKey
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.postgres.state import PostgresState
 
 _EMPTY = """

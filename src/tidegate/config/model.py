@@ -229,8 +229,9 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `agent_accounts` are accounts of this machine that agents run as: no such account may be able to
     write the settings or the state. With `state_url` (postgresql://...) the state is in that
     database, which several servers share, and `state` holds the record and the keys of this one
-    alone. `surface` has a section for each surface
-    with settings of its own. `masks` and `filters` here bind every source, or those of
+    alone. `state_key` refers to a secret that they share: it seals the rows that give rights, and
+    what is the same at all of them derives from it. `surface` has a section for each surface with
+    settings of its own. `masks` and `filters` here bind every source, or those of
     their `tag`. Each product has a section of its own.
     """
 
@@ -254,6 +255,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_writes: bool = False
     state: str | None = None
     state_url: str | None = None
+    state_key: str | None = None
     limits: LimitSettings = LimitSettings()
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()

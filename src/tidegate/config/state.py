@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand, of_platform
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.secrets.references import check_references, resolve
 from tidegate.secrets.url_logins import refuse_literal
 from tidegate.system.file_rights import is_ours, may_all_write, name_owner
@@ -42,6 +43,37 @@ def state_url(configured: str | None) -> str | None:
             hint="Write postgresql://USER:${ENV:NAME}@HOST/DATABASE.",
         )
     return found
+
+
+def state_key(configured: str | None, database: str | None) -> ClusterKey | None:
+    """The key of the gates of one state: as configured, else TIDEGATE_STATE_KEY. None for a state
+    in a file that has none; one in a `database` needs it.
+
+    Raises: TidegateError SECRET_LITERAL or SOURCE_URL for one that is no reference or leads
+    nowhere; ARGUMENT_INVALID for one that is too short; CONFIG_INVALID without one.
+    """
+    chosen = configured or os.environ.get("TIDEGATE_STATE_KEY") or None
+    if chosen is None:
+        if database is None:
+            return None
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            "A state in PostgreSQL needs a key that its gates share.",
+            hint="Make one with `openssl rand -hex 32`, keep it in a file of this account, and set "
+            'state_key = "${FILE:/path/of/it}" at all gates.',
+        )
+    if configured is not None and not _is_reference(chosen):
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            "`state_key` holds the key itself.",
+            hint="Keep the key in a file or a vault, and write a reference: ${FILE:/path/of/it}.",
+        )
+    check_references(chosen)
+    return ClusterKey(resolve(chosen))
+
+
+def _is_reference(text: str) -> bool:
+    return text.startswith("${") and text.endswith("}")
 
 
 def state_path(configured: str | None) -> Path:

@@ -33,7 +33,8 @@ _LIST = "`tidegate changes` lists those that are kept."
 
 
 class UndoLog:
-    """The changes in `store`. `secret` gives 64 hexadecimal digits that encrypt their keys."""
+    """The changes in `store`. `secret` gives 64 hexadecimal digits that encrypt their keys, and
+    `former` those that did so before, if there are any."""
 
     def __init__(
         self,
@@ -41,11 +42,13 @@ class UndoLog:
         settings: UndoSettings,
         secret: Callable[[], str],
         *,
+        former: Callable[[], str | None] = lambda: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._store = store
         self.settings = settings
         self._secret = secret
+        self._former = former
         self._clock = clock
         self._swept_at = 0.0
         self._under_way: set[str] = set()
@@ -129,6 +132,9 @@ class UndoLog:
             raise no_change(entry.id)
         bound = entry.id.encode()
         key = unseal(bytes.fromhex(self._secret()), found[0], bound)
+        former = self._former() if key is None else None
+        if former is not None:
+            key = unseal(bytes.fromhex(former), found[0], bound)
         plain = None if key is None else unseal(key, found[1], bound)
         if plain is None:
             raise TidegateError(

@@ -347,6 +347,11 @@ class State(Protocol):
         where machines share it. From memory, once it was asked."""
         ...
 
+    def seal_again(self) -> int:
+        """Seal all rows as they are, by which those count that were written past the gates; how
+        many there are. Raises: TidegateError STATE_FAILED, CONFIG_INVALID without a key."""
+        ...
+
     def try_writing(self) -> None:
         """See that a change could be written now; nothing is kept. Raises: TidegateError."""
         ...

@@ -22,10 +22,13 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.opening import FILE
 from tidegate.store.postgres import schema
 from tidegate.store.postgres.connection import StateConnection, failed
-from tidegate.store.postgres.database import connect_once
+from tidegate.store.postgres.database import DIALECT, connect_once
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import (
     connect,
     failures,
@@ -51,9 +54,10 @@ _MOST_S = 3_600.0
 _GROUP = 1_000
 
 
-def move_to_postgres(directory: Path, url: str) -> int:
-    """Move the state of a directory into the database of a URL; how many rows. Raises:
-    TidegateError STATE_FAILED, ARGUMENT_INVALID if there is a state."""
+def move_to_postgres(directory: Path, url: str, key: ClusterKey | None = None) -> int:
+    """Move the state of a directory into the database of a URL; how many rows. They keep their
+    seals; without any they are sealed with the key. Raises: TidegateError STATE_FAILED,
+    ARGUMENT_INVALID if there is a state."""
     path, place = directory / FILE, name_of(url)
     if not path.exists():
         raise _invalid(f"There is no state in `{directory}`.", "Name the directory with --state.")
@@ -68,7 +72,7 @@ def move_to_postgres(directory: Path, url: str) -> int:
             _make_room(target, flag)
             schema.prepare(url, unfinished=True)
             with transaction(old):
-                copied = _fill_postgres(old, target)
+                copied = _fill_postgres(old, target, key)
                 mark_moved(old, place)
             _set_flag(target, "")
             return copied
@@ -180,7 +184,7 @@ def _columns_of(connection: StateConnection, table: str) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def _fill_postgres(old: apsw.Connection, target: StateConnection) -> int:
+def _fill_postgres(old: apsw.Connection, target: StateConnection, key: ClusterKey | None) -> int:
     copied = 0
     target.ask("BEGIN")
     for table in TABLES:
@@ -208,8 +212,20 @@ def _fill_postgres(old: apsw.Connection, target: StateConnection) -> int:
     counters = old.execute("SELECT area, value FROM generations")
     for area, value in cast("Iterable[tuple[str, int]]", counters):
         _count_on(target, area, value)
+    _seal(target, key)
     target.ask("COMMIT")
     return copied
+
+
+def _seal(target: StateConnection, key: ClusterKey | None) -> None:
+    """Seal what was copied without seals. No process can use the copy yet."""
+    if key is not None and not target.number("SELECT count(*) FROM tidegate.seals"):
+        Seals(DIALECT, key, SealMemory(None)).seal_all(target)
+    if target.number("SELECT count(*) FROM tidegate.seals"):
+        target.ask(
+            "UPDATE tidegate.about SET oldest_reader = greatest(oldest_reader, %s)",
+            (schema.SEALED,),
+        )
 
 
 def _go_on_counting(target: StateConnection, table: str) -> None:

@@ -5,27 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.api import State
-from tidegate.store.cluster_key import ClusterKey
 from tidegate.store.gates import GateEntry
 
 FILE = "state.db"
 
 
-def open_state(url: str | None, directory: Path, key: ClusterKey | None = None) -> State:
+def open_state(
+    url: str | None, directory: Path, key: ClusterKey | None = None, *, is_repair: bool = False
+) -> State:
     """The state in the database of a URL, or, without one, in a file in the directory. It is made
-    if it is not there, and brought up to date. With a key its rows are sealed (`store/seals.py`).
-    Raises: TidegateError STATE_FAILED, ENGINE_MISSING.
+    if it is not there, and brought up to date. With a key its rows are sealed (`store/seals.py`);
+    in a repair all rows count, until `State.seal_again`.
+    Raises: TidegateError STATE_FAILED, ENGINE_MISSING; CONFIG_INVALID for another key than theirs.
     """
     if url is None:
         from tidegate.store.sqlite.state import SqliteState
 
-        return SqliteState(directory / FILE, key)
+        return SqliteState(directory / FILE, key, is_repair=is_repair)
     try:
         from tidegate.store.postgres.state import PostgresState
     except ImportError as error:
         raise _needs_extra() from error
-    return PostgresState(url, directory, key)
+    return PostgresState(url, directory, key, is_repair=is_repair)
 
 
 def read_gates(url: str) -> tuple[tuple[GateEntry, ...], float]:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from tidegate.store.cluster_key import ClusterKey
+from tidegate.secrets.cluster_key import ClusterKey
 
 SealedArea = Literal[
     "approvals", "budgets", "operator_links", "operator_sessions", "operators", "pairings",

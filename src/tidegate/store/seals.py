@@ -7,13 +7,13 @@ were not there. Where rows narrow rights (budgets), one that is missing ends the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 from tidegate.errors import Code, TidegateError
-from tidegate.store.cluster_key import ClusterKey
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import (
     MEANING,
@@ -91,6 +91,7 @@ class Seals:
         self._key = key
         self._keys: SealKeys | None = None
         self._life = ""
+        self._made: tuple[int, str] | None = None
         self._memory = memory
         self._known: dict[tuple[str, int], SealedList] = {}
         self._faults: dict[tuple[SealedArea, str], Fault] = {}
@@ -117,11 +118,6 @@ class Seals:
         with self._lock:
             return tuple(_describe(*place, fault) for place, fault in self._faults.items())
 
-    def refused(self, area: SealedArea) -> frozenset[str]:
-        """The names of the rows of an area that were found refused. From memory."""
-        with self._lock:
-            return frozenset(name for where, name in self._faults if where == area)
-
     def forget_numbers(self) -> None:
         """The state is on another server, which may lack the last changes: lists may be older."""
         self._memory.forget_numbers()
@@ -131,8 +127,8 @@ class Seals:
 
     def open(self, connection: Any) -> None:
         """Begin within a transaction: an empty state is sealed by the key, another one must have
-        been. Raises: TidegateError STATE_FAILED for another key, and for a state whose rows are
-        not sealed, or were and there is no key.
+        been. Raises: TidegateError CONFIG_INVALID for another key, for a state whose rows are not
+        sealed, or were and there is no key; STATE_FAILED for one that was put back.
         """
         run, prefix = self._dialect.run, self._dialect.prefix
         rows = run(
@@ -145,16 +141,18 @@ class Seals:
                 raise _refused(
                     "The rows of this state are sealed, and this gate has no key of it.",
                     "Name the key with the setting `state_key`, as at the other gates.",
+                    Code.CONFIG_INVALID,
                 )
             return
         if not rows:
             if self._has_rows(connection):
                 raise _refused(
                     "The rows of this state are not sealed by the key.",
-                    "See `tidegate token list`, `source list` and `operator list` without"
-                    " `state_key`, then run `tidegate state seal`.",
+                    "See that its tokens, sources, operators and budgets are yours, then run"
+                    " `tidegate state seal`.",
+                    Code.CONFIG_INVALID,
                 )
-            self.seal_all(connection)
+            self.seal_all(connection)  # `begin_new_life` comes after the commit
             return
         number, body, mac = rows[0]
         check = SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
@@ -162,6 +160,7 @@ class Seals:
             raise _refused(
                 "The rows of this state are sealed by another key than that of this gate.",
                 "Use the same `state_key` at all gates.",
+                Code.CONFIG_INVALID,
             )
         self._begin(number, check.macs["life"].hex())
 
@@ -169,7 +168,9 @@ class Seals:
         """Seal all rows as they are, and begin another life; how many rows. Within a transaction in
         which no one else changes them."""
         if self._key is None:
-            raise _refused("There is no key of this state.", "Name it with `state_key`.")
+            raise _refused(
+                "There is no key of this state.", "Name it with `state_key`.", Code.CONFIG_INVALID
+            )
         run, prefix, mark = self._dialect.run, self._dialect.prefix, self._dialect.mark
         had = run(
             connection, f"SELECT max(number) FROM {prefix}seals WHERE area = {mark}", (CLUSTER,)
@@ -189,14 +190,21 @@ class Seals:
                 sealed += 1
             for part, each in enumerate(macs):
                 self._insert(connection, keys, area, part, SealedList(1, each))
-        self._begin(number, life)
+        self._made = number, life
         return sealed
+
+    def begin_new_life(self) -> None:
+        """What `seal_all` has made is committed: rows are sealed from now on."""
+        if self._made is not None:
+            self._begin(*self._made)
+            self._made = None
 
     def _begin(self, number: int, life: str) -> None:
         if not self._memory.begin(number, life):
             raise _refused(
                 "The state was put back to before its rows were sealed again.",
                 "Restore the newer one, or run `tidegate state seal`.",
+                Code.STATE_FAILED,
             )
         if self._key is not None:
             self._life, self._keys = life, SealKeys(self._key, life)
@@ -242,6 +250,7 @@ class Seals:
         meaning = MEANING[area]
         sql = f"SELECT {', '.join(meaning)}, {columns} FROM {table} {rest}"
         good: list[Row] = []
+        names: set[str] = set()
         faults: dict[str, Fault] = {}
         for _ in range(_TRIES):
             rows = run(connection, sql, values)
@@ -249,11 +258,12 @@ class Seals:
                 return []
             # A change in between makes a difference, which is looked at again.
             lists, faults = self._read_lists(connection, area)
-            good = []
+            good, names = [], set[str]()
             for row in rows:
                 name = name_of(row[0])
                 if _mac_in(lists, name) == keys.row(area, row[: len(meaning)]):
                     good.append(row[len(meaning) :])
+                    names.add(name)
                 else:
                     faults[name] = "no seal"
             if is_whole:
@@ -262,13 +272,22 @@ class Seals:
                     faults.update(_all_removed(each.macs.keys() - found))
             if not self._has_news(area, faults):
                 break
-        self._note(area, faults, is_whole=is_whole)
+        self._note(area, faults, names, is_whole=is_whole)
         if faults and area in _NARROWING:
             raise _refused(
                 f"Rows of `{area}` in the state were changed or removed past the gates.",
-                "See `tidegate doctor`, put them back, then run `tidegate state seal`.",
+                "See what is there, put them right, then run `tidegate state seal`.",
+                Code.STATE_FAILED,
             )
         return good
+
+    def listed(self, connection: Any, area: SealedArea, names: Collection[str]) -> frozenset[str]:
+        """Those of the names that have an entry, whatever became of their rows; none without
+        seals."""
+        if self._keys is None or not names:
+            return frozenset()
+        lists, _ = self._read_lists(connection, area)
+        return frozenset(name for name in names if _mac_in(lists, name) is not None)
 
     def _read_lists(
         self, connection: Any, area: SealedArea
@@ -337,7 +356,7 @@ class Seals:
                     before[row[0]] = mac
                 else:
                     faults[name] = "no seal"
-            self._note(area, faults, is_whole=False)
+            self._note(area, faults)
         yield held
         for area in MEANING:  # in one order
             self._renew(connection, area, held.before.get(area, {}), held.added.get(area, ()))
@@ -385,10 +404,11 @@ class Seals:
     ) -> None:
         had = self._read_list(connection, area, part, self._dialect.lock)
         if had is None:
-            self._note(area, {f"list {part}": "list"}, is_whole=False)
+            self._note(area, {f"list {part}": "list"})
             raise _refused(
                 f"The seals of `{area}` in the state were changed past the gates.",
                 "See what the area holds, then run `tidegate state seal`.",
+                Code.STATE_FAILED,
             )
         macs = {**had.macs, **changed}
         made = SealedList(
@@ -407,18 +427,25 @@ class Seals:
     def _has_news(self, area: SealedArea, faults: dict[str, Fault]) -> bool:
         return any(self._faults.get((area, name)) != fault for name, fault in faults.items())
 
-    def _note(self, area: SealedArea, faults: dict[str, Fault], *, is_whole: bool) -> None:
-        """Keep what is refused; a look at the whole area replaces what was known of it."""
+    def _note(
+        self,
+        area: SealedArea,
+        faults: dict[str, Fault],
+        good: Collection[str] = (),
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        """Keep what is refused, and forget it of the `good` rows; a look at the whole area replaces
+        what was known of it."""
         with self._lock:
             news: list[tuple[str, Fault]] = [
                 (name, fault)
                 for name, fault in faults.items()
                 if (area, name) not in self._faults and len(self._faults) < _MOST_FAULTS
             ]
-            if is_whole:
-                for place in [each for each in self._faults if each[0] == area]:
-                    if place[1] not in faults:
-                        del self._faults[place]
+            for place in [each for each in self._faults if each[0] == area]:
+                if place[1] in good or (is_whole and place[1] not in faults):
+                    del self._faults[place]
             for name, fault in news:
                 self._faults[area, name] = fault
         for name, fault in news:
@@ -438,5 +465,7 @@ def _describe(area: str, name: str, fault: Fault) -> str:
     return f"the row {name} of `{area}` in the state {_SAYS[fault]}"
 
 
-def _refused(message: str, hint: str) -> TidegateError:
-    return TidegateError(Code.STATE_FAILED, message, hint=hint)
+def _refused(
+    message: str, hint: str, code: Literal[Code.STATE_FAILED, Code.CONFIG_INVALID]
+) -> TidegateError:
+    return TidegateError(code, message, hint=hint)

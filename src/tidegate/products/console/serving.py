@@ -13,7 +13,6 @@ from tidegate.app import App
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import cli
 from tidegate.model.sources import Source
-from tidegate.store.secret_file import read_or_create_secret
 
 if TYPE_CHECKING:
     from tidegate.config.model import Config
@@ -179,7 +178,7 @@ def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> Edit
 
     columns = EditColumns(calls, runs)
     stores = app.state.windows, app.state.staged_edits
-    secret = partial(read_or_create_secret, app.directory / "staged.key")
+    secret = partial(app.secret, "staged")
     edits = StagedEdits(calls, columns, stores, secret, feed.tell_of_edits)
     return EditRoutes(columns, edits, Submissions(calls, edits, columns, app.approvals, feed))
 

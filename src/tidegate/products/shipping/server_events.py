@@ -97,6 +97,8 @@ KINDS: Mapping[str, EventKind] = {
     "state.backed_up": EventKind(ENTITY, 2),
     "state.copied": EventKind(ENTITY, _CHANGE, MEDIUM),
     "state.restored": EventKind(ENTITY, _CHANGE, MEDIUM),
+    "state.row_refused": EventKind(ENTITY, _CHANGE, HIGH, failed=True),
+    "state.sealed": EventKind(ENTITY, _CHANGE, MEDIUM),
     "gates.seen": EventKind(LIFECYCLE, OTHER),
     "gate.forgotten": EventKind(LIFECYCLE, OTHER, MEDIUM),
     "server.started": EventKind(LIFECYCLE, _START),

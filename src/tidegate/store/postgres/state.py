@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidegate.store.cluster_key import ClusterKey
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
@@ -38,7 +38,9 @@ class PostgresState:
     """An `api.State` in the database of a URL, whose tables are made if they are not there.
     `directory` is that of this gate, with its record and keys."""
 
-    def __init__(self, url: str, directory: Path, key: ClusterKey | None = None) -> None:
+    def __init__(
+        self, url: str, directory: Path, key: ClusterKey | None = None, *, is_repair: bool = False
+    ) -> None:
         """Open and bring up to date; its rows are sealed by the key, if there is one. Raises:
         TidegateError STATE_FAILED."""
         self.reserve = DiskReserve(directory / "reserve")
@@ -51,7 +53,8 @@ class PostgresState:
         self._versions = PostgresVersions(database, directory / "state-server.json")
         self.versions = self._versions.known
         try:
-            self._open_seals()
+            if not is_repair:
+                self._open_seals()
         except BaseException:
             self.close()
             raise
@@ -85,9 +88,16 @@ class PostgresState:
         elif is_sealed or self.seals.has_key:
             with seal_lock(self._database) as connection:
                 self.seals.open(connection)
+            self.seals.begin_new_life()
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
+
+    def seal_again(self) -> int:
+        with seal_lock(self._database) as connection:
+            sealed = self.seals.seal_all(connection)
+        self.seals.begin_new_life()
+        return sealed
 
     def concerns(self) -> Sequence[str]:
         return (*self._versions.concerns, *self.seals.concerns())

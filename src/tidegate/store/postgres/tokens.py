@@ -115,8 +115,9 @@ class PostgresTokenStore:
             rows = self._database.seals.select(
                 connection, "tokens", "id, revoked_at", "WHERE id = ANY(%s::text[])", (list(ids),)
             )
-        # One whose row no gate has sealed is as good as revoked.
-        refused = self._database.seals.refused("tokens").intersection(ids)
+            listed = self._database.seals.listed(connection, "tokens", ids)
+        # One whose row is gone or changed past the gates is as good as revoked.
+        refused = listed - {row[0] for row in rows}
         return refused | {id for id, revoked_at in rows if revoked_at is not None}
 
     def touch(self, uses: Mapping[str, float]) -> None:

@@ -9,7 +9,14 @@ import json
 import os
 from pathlib import Path
 
-from tidegate.store.sqlite.connection import connect, failures, prepare, transaction
+import apsw
+
+from tidegate.errors import Code, TidegateError
+from tidegate.secrets.cluster_key import ClusterKey
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.sealed_lists import MEANING
+from tidegate.store.seals import Seals
+from tidegate.store.sqlite.connection import DIALECT, connect, failures, prepare, transaction
 
 _ENDS = (
     "DELETE FROM operator_sessions",
@@ -37,16 +44,20 @@ def copy_state(path: Path, target: Path) -> None:
             connection.close()
 
 
-def begin_again(path: Path, now: float, was: str, place: str) -> None:
+def begin_again(
+    path: Path, now: float, was: str, place: str, key: ClusterKey | None = None
+) -> None:
     """End what belongs to the former life: sessions, links, requests for tokens, tasks, messages,
     questions that wait and grants that were not used. References to passwords that are kept in the
-    directory `was` lead to `place`. Raises: TidegateError STATE_FAILED."""
+    directory `was` lead to `place`. Sealed rows must have their seals, and get new ones: with
+    them begins another life. Raises: TidegateError STATE_FAILED."""
     with failures():
         prepare(path)
         connection = connect(path)
         try:
             connection.execute("PRAGMA foreign_keys = ON")
             with transaction(connection):
+                seals = _check_seals(connection, key)
                 for statement in _ENDS:
                     connection.execute(statement, (now,) if "?1" in statement else ())
                 for column, before, after in (
@@ -58,5 +69,25 @@ def begin_again(path: Path, now: float, was: str, place: str) -> None:
                         f" WHERE instr({column}, ?1)",
                         (f"{before}/passwords/", f"{after}/passwords/"),
                     )
+                if seals is not None:
+                    seals.seal_all(connection)
         finally:
             connection.close()
+
+
+def _check_seals(connection: apsw.Connection, key: ClusterKey | None) -> Seals | None:
+    """The seals of a copy, all of whose rows have theirs; None if it is not sealed. Raises:
+    TidegateError STATE_FAILED for another key, and for rows that no gate has sealed."""
+    if not connection.execute("SELECT count(*) FROM seals").get:
+        return None
+    seals = Seals(DIALECT, key, SealMemory(None))
+    seals.open(connection)
+    for area, columns in MEANING.items():
+        seals.select(connection, area, columns[0], "", is_whole=True)
+    if found := seals.concerns():
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"This copy was changed past the gates: {found[0]}.",
+            hint="Restore an earlier backup.",
+        )
+    return seals

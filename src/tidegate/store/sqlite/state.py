@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidegate.store.cluster_key import ClusterKey
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.seal_memory import FILE as SEALS_FILE
 from tidegate.store.seal_memory import SealMemory
@@ -46,7 +46,9 @@ class SqliteState:
     and the counters of what has changed, which are only read.
     """
 
-    def __init__(self, path: Path, key: ClusterKey | None = None) -> None:
+    def __init__(
+        self, path: Path, key: ClusterKey | None = None, *, is_repair: bool = False
+    ) -> None:
         """Open and bring up to date; its rows are sealed by the key, if there is one. Raises:
         TidegateError STATE_FAILED."""
         self.reserve = DiskReserve(path.with_name("reserve"))
@@ -63,7 +65,8 @@ class SqliteState:
         self._memory = SealMemory(path.with_name(SEALS_FILE) if key else None)
         self.seals = seals = Seals(DIALECT, key, self._memory)
         try:
-            self._open_seals()
+            if not is_repair:
+                self._open_seals()
         except BaseException:
             self.close()
             raise
@@ -95,9 +98,16 @@ class SqliteState:
         elif is_sealed or self.seals.has_key:
             with self._requests.changing() as connection:
                 self.seals.open(connection)
+            self.seals.begin_new_life()
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()
+
+    def seal_again(self) -> int:
+        with self._rights.changing() as connection:
+            sealed = self.seals.seal_all(connection)
+        self.seals.begin_new_life()
+        return sealed
 
     def concerns(self) -> Sequence[str]:
         return self.seals.concerns()

@@ -119,8 +119,9 @@ class SqliteTokenStore:
                 "WHERE id IN (SELECT value FROM json_each(?))",
                 (msgspec.json.encode(sorted(ids)).decode(),),
             )
-        # One whose row no gate has sealed is as good as revoked.
-        refused = self._seals.refused("tokens").intersection(ids)
+            listed = self._seals.listed(connection, "tokens", ids)
+        # One whose row is gone or changed past the gates is as good as revoked.
+        refused = listed - {row[0] for row in rows}
         return refused | {id for id, revoked_at in rows if revoked_at is not None}
 
     def touch(self, uses: Mapping[str, float]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.cli.arguments.options import Commands, filled, home_options
+from tidegate.cli.arguments.options import Commands, consent_option, filled, home_options
 
 
 def add_state(commands: Commands) -> None:
@@ -51,6 +51,17 @@ def add_state(commands: Commands) -> None:
     )
     copy.set_defaults(module="tidegate.products.backup.commands.state")
     home_options(copy)
+    seal = actions.add_parser(
+        "seal",
+        help="seal the rows of the state that give rights, as they are",
+        description="Seal all rows that give rights with the key of the gates (`state_key`): once "
+        "when a state gets its key, and again when rows were changed past the gates and a person "
+        "has put them right. From then on rows that no gate has written count as absent. Restart "
+        "the gates after it.",
+    )
+    consent_option(seal)
+    seal.set_defaults(module="tidegate.products.backup.commands.state")
+    home_options(seal)
     for action in (backup, restore):
         action.add_argument(
             "--passphrase-file",

@@ -1,4 +1,4 @@
-"""`tidegate state backup | restore | copy`."""
+"""`tidegate state backup | restore | copy | seal`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegate.app import App
-from tidegate.cli.consent import read_passphrase
+from tidegate.cli.consent import read_passphrase, require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_secret, print_status
-from tidegate.config.state import is_database, state_directory, state_path, state_url
+from tidegate.config.state import is_database, state_directory, state_key, state_path, state_url
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 from tidegate.products.backup.contents import STATE, Description, read_backup, write_backup
 from tidegate.products.backup.taken_rights import ServerEventLine, read_later_events, take_away
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.sqlite.copies import begin_again
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.system.private_files import create_file, draft_of, make_private_directory
@@ -29,7 +30,9 @@ _WORD = "restore"
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what `arguments.action` says."""
-    action = {"backup": _backup, "restore": _restore, "copy": _copy}[arguments.action]
+    action = {"backup": _backup, "restore": _restore, "copy": _copy, "seal": _seal}[
+        arguments.action
+    ]
     action(arguments)
     return 0
 
@@ -78,9 +81,10 @@ def _restore(arguments: argparse.Namespace) -> None:
             described = read_backup(source, passphrase, draft)
         events = _events(arguments, described, draft)
         now = time.time()
-        begin_again(draft / STATE, now, described.directory, str(place.absolute()))
+        key = state_key(config.state_key, None)
+        begin_again(draft / STATE, now, described.directory, str(place.absolute()), key)
         # Before it is in its place, so that a kill leaves no state with such rights.
-        taken = _take_away(draft, events, now)
+        taken = _take_away(draft, events, now, key)
         _put_in_place(draft, place)
     except OSError as error:
         raise TidegateError(
@@ -117,6 +121,7 @@ def _copy(arguments: argparse.Namespace) -> None:
     from tidegate.store import moving  # needs an extra
 
     there = state_url(target) if is_database(target) else None
+    key = state_key(config.state_key, there or url)
     place = moving.name_of(there) if there else str(expand(target).absolute())
 
     async def note(app: App) -> None:
@@ -128,10 +133,28 @@ def _copy(arguments: argparse.Namespace) -> None:
         if error.code is not Code.STATE_FAILED:
             raise  # else: a copy that is finished now has left its line before
     if there is not None:
-        rows = moving.move_to_postgres(directory, there)
+        rows = moving.move_to_postgres(directory, there, key)
     else:
         rows = moving.move_to_sqlite(url or "", state_directory(target))
     print_status(f"{place}: the state, {rows:,} rows; the former one refuses every process")
+
+
+def _seal(arguments: argparse.Namespace) -> None:
+    config = load_for_state(arguments)
+
+    async def work(app: App) -> int:
+        require_consent(
+            app,
+            "seal",
+            "seal all rows of the state as they are",
+            arguments,
+            no_word=not app.has_granted_rights,
+        )
+        app.note("state.sealed", {})
+        return app.state.seal_again()
+
+    rows = with_app(App.open(config, repairs_seals=True), work)
+    print_status(f"{rows:,} rows are sealed")
 
 
 def _events(
@@ -169,8 +192,10 @@ def _ask(described: Description) -> None:
         )
 
 
-def _take_away(draft: Path, events: list[ServerEventLine], now: float) -> list[str]:
-    state = SqliteState(draft / STATE)
+def _take_away(
+    draft: Path, events: list[ServerEventLine], now: float, key: ClusterKey | None
+) -> list[str]:
+    state = SqliteState(draft / STATE, key)
     try:
         return take_away(events, state, now)
     finally:

@@ -17,7 +17,7 @@ from tidegate.cli.settings import admits_changes
 from tidegate.cli.terminal import print_status
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
-from tidegate.config.state import state_directory, state_path, state_url
+from tidegate.config.state import state_directory, state_key, state_path, state_url
 from tidegate.engines.registry import find
 from tidegate.model.sources import Source
 from tidegate.products.cloud.settings import CloudSettings
@@ -56,7 +56,9 @@ class CloudHooks(CommandHooks):
         from tidegate.store.opening import open_state
 
         known = [(source.name, find(source.url).engine) for source in named]
-        state = open_state(state_url(config.state_url), state_directory(config.state))
+        url = state_url(config.state_url)
+        key = state_key(config.state_key, url)
+        state = open_state(url, state_directory(config.state), key)
         try:
             known += [(source.name, source.engine) for source in state.sources.list()]
         finally:
