@@ -29,6 +29,7 @@ class Gate:
         self.settings = directory / "gate.toml"
         self.settings.write_text(
             f'state = "{directory / "state"}"\nstate_url = "{URL}"\n'
+            'state_key = "${ENV:PGTEST_KEY}"\n'
             f'http = "127.0.0.1:{self.port}"\nconsole.enabled = false\n'
             "audit.checkpoint_s = 0.2\n"
             f'[[sources]]\nname = "towns"\nurl = "sqlite:///{database}"\naccess = "write"\n'
@@ -71,6 +72,7 @@ def gates(tmp_path, monkeypatch):
     server = postgres_server.shared()
     database = server.new_database()
     monkeypatch.setenv("PGTEST_STATE", server.url(database))
+    monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
     towns = tmp_path / "towns.db"
     with closing(sqlite3.connect(towns)) as connection, connection:
         connection.execute("CREATE TABLE towns (name TEXT)")

@@ -9,8 +9,11 @@ import pytest
 import support.postgres_server as postgres_server
 from support.audit_records import records
 from support.command_line import tidegate
+from tidegate.identity.operator_passphrase import OperatorPassphrase
 
 TARGET = "${ENV:PGTEST_STATE}"
+KEY = "a key of the gates in these tests"
+SEALED = ("--config", '{"state_key": "${ENV:PGTEST_KEY}"}')
 
 
 @pytest.fixture
@@ -18,6 +21,7 @@ def target(monkeypatch: pytest.MonkeyPatch) -> str:
     """A reference to the URL of a database without a state."""
     server = postgres_server.shared()
     monkeypatch.setenv("PGTEST_STATE", server.url(server.new_database()))
+    monkeypatch.setenv("PGTEST_KEY", KEY)
     return TARGET
 
 
@@ -31,7 +35,8 @@ def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
     tmp_path: Path, target: str
 ) -> None:
     state = tmp_path / "state"
-    here, there = ("--state", str(state)), ("--state", str(state), "--state", target)
+    here = ("--state", str(state), *SEALED)
+    there = (*here, "--state", target)
     assert tidegate("token", "create", "ann", "--scope", "readOnly", *here).status == 0
     copied = tidegate("state", "copy", target, *here)
     assert copied.status == 0 and "refuses every process" in copied.err, copied.err
@@ -45,7 +50,7 @@ def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
     file = str(tmp_path / "b")
     given = ("--passphrase-file", str(secret))
     assert tidegate("state", "backup", file, *given, *there).status == 0
-    restored = ("--state", str(tmp_path / "restored"))
+    restored = ("--state", str(tmp_path / "restored"), *SEALED)
     ended = tidegate("state", "restore", file, "--without-record", *given, *restored)
     assert ended.status == 0, ended.err
     assert names(*restored) == ["ann", "bob"]
@@ -57,6 +62,34 @@ def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
     assert back.status == 0, back.err
     assert names(*here) == ["ann", "bob"]
     assert [each.get("name") for each in records(state)].count("state.copied") == 2
+
+
+def test_a_state_of_before_is_sealed_by_a_person_and_then_needs_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    plain = ("--state", str(tmp_path / "state"))
+    here = (*plain, *SEALED)
+    assert tidegate("token", "create", "ann", "--scope", "readOnly", *plain).status == 0
+    needed = tidegate("token", "list", *plain, "--state", target)
+    assert needed.status != 0 and "needs a key" in needed.err
+
+    refused = tidegate("token", "list", *here)
+    assert refused.status != 0 and "state seal" in refused.err
+    unasked = tidegate("state", "seal", *here)
+    assert unasked.status != 0 and "a person must agree" in unasked.err
+    assert tidegate("token", "list", *here).status != 0
+
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse battery staple\n")
+    OperatorPassphrase(tmp_path / "state" / "operator.json").set("correct horse battery staple")
+    sealed = tidegate("state", "seal", "--passphrase-file", str(secret), *here)
+    assert sealed.status == 0 and "1 rows are sealed" in sealed.err, sealed.err
+    assert names(*here) == ["ann"]
+    assert "state.sealed" in [each.get("name") for each in records(tmp_path / "state")]
+    for key in (KEY + " no", "short"):
+        monkeypatch.setenv("PGTEST_KEY", key)
+        assert tidegate("token", "list", *here).status != 0
+    assert "no key of it" in tidegate("token", "list", *plain).err
 
 
 @pytest.mark.parametrize(
