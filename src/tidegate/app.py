@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
-from typing import Literal
 
 import msgspec
 
@@ -90,7 +89,7 @@ from tidegate.store.calls import change_state
 from tidegate.store.messages import Mailbox
 from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
-from tidegate.store.secret_file import read_or_create_secret
+from tidegate.store.secret_file import GateSecrets
 from tidegate.surfaces.registry import (
     SURFACES,
     add_installed,
@@ -135,6 +134,7 @@ class App:
         database = state_url(config.state_url)
         self.cluster_key = state_key(config.state_key, database)
         """Of all gates of this state; None for a state in a file that has none."""
+        self.secrets = GateSecrets(directory, self.cluster_key)
         self.state = open_state(database, directory, self.cluster_key, is_repair=repairs_seals)
         if database is not None:
             look_for_states()
@@ -246,8 +246,8 @@ class App:
         self.undo_log = UndoLog(
             self.state.changes,
             config.undo,
-            partial(self.secret, "undo"),
-            former=self._former_undo_secret,
+            partial(self.secrets.read, "undo"),
+            former=self.secrets.former_undo,
             clock=clock,
         )
         self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), clock)
@@ -298,19 +298,6 @@ class App:
             require_private_file(directory, config.agent_accounts)
         return cls(config, directory, default_actor, siblings, repairs_seals=repairs_seals)
 
-    def secret(self, name: Literal["mask", "undo", "staged"]) -> str:
-        """64 hexadecimal digits of that name: from the key of all gates, or else of this state
-        directory. Raises: TidegateError STATE_FAILED."""
-        if self.cluster_key is not None:
-            return self.cluster_key.derive_text(name)
-        return read_or_create_secret(self.directory / f"{name}.key")
-
-    def _former_undo_secret(self) -> str | None:
-        """That of changes which were made before the gates had a key."""
-        path = self.directory / "undo.key"
-        has_former = self.cluster_key is not None and path.exists()
-        return read_or_create_secret(path) if has_former else None
-
     def _take_lease(self) -> GateLease:
         """Before the first line is written: a copy of a gate must not go on with its record.
         Raises: TidegateError STATE_FAILED."""
@@ -348,7 +335,7 @@ class App:
             clock=self.state.now,
             handlers=Handlers(self._handlers(), self.parts),
             options=GatewayOptions(
-                partial(self.secret, "mask"),
+                partial(self.secrets.read, "mask"),
                 statement_rules(self.config),
                 self.undo_log,
                 self.call_observers,

@@ -49,8 +49,8 @@ def state_key(configured: str | None, database: str | None) -> ClusterKey | None
     """The key of the gates of one state: as configured, else TIDEGATE_STATE_KEY. None for a state
     in a file that has none; one in a `database` needs it.
 
-    Raises: TidegateError SECRET_LITERAL or SOURCE_URL for one that is no reference or leads
-    nowhere; ARGUMENT_INVALID for one that is too short; CONFIG_INVALID without one.
+    Raises: TidegateError SOURCE_URL for a reference that leads nowhere; ARGUMENT_INVALID for a key
+    that is too short; CONFIG_INVALID for one that is no reference, and where one is missing.
     """
     chosen = configured or os.environ.get("TIDEGATE_STATE_KEY") or None
     if chosen is None:

@@ -1,7 +1,7 @@
 """Seals the rows that give rights, and finds those that no gate has sealed.
 
 Within the transaction that changes rows they are locked, compared with their seals, changed, and
-sealed anew, so that a gate never seals what it has not made. A row without its seal is as if it
+sealed again, so that a gate never seals what it has not made. A row without its seal is as if it
 were not there. Where rows narrow rights (budgets), one that is missing ends the answer.
 """
 
@@ -97,7 +97,7 @@ class Seals:
         self._faults: dict[tuple[SealedArea, str], Fault] = {}
         self._lock = Lock()
         self.tell: Callable[[str], None] = lambda _: None
-        """Is told once of each row that is refused."""
+        """Is given, once, each row that is refused."""
 
     @property
     def has_key(self) -> bool:
@@ -256,7 +256,7 @@ class Seals:
             rows = run(connection, sql, values)
             if not rows and not is_whole:
                 return []
-            # A change in between makes a difference, which is looked at again.
+            # A change in between makes a difference, which is read again.
             lists, faults = self._read_lists(connection, area)
             good, names = [], set[str]()
             for row in rows:
@@ -334,7 +334,7 @@ class Seals:
     @contextmanager
     def changing(self, connection: Any, *touched: Touched) -> Generator[Held, None, None]:
         """Within a transaction, change rows: those of which a condition holds are locked, and
-        sealed anew at the end if they were sealed. Raises: TidegateError STATE_FAILED."""
+        sealed again at the end if they were sealed. Raises: TidegateError STATE_FAILED."""
         held = Held(is_active=self._keys is not None)
         if self._keys is None:
             yield held
@@ -435,8 +435,8 @@ class Seals:
         *,
         is_whole: bool = False,
     ) -> None:
-        """Keep what is refused, and forget it of the `good` rows; a look at the whole area replaces
-        what was known of it."""
+        """Keep what is refused, and forget it of the `good` rows; a check of the whole area
+        replaces what was known of it."""
         with self._lock:
             news: list[tuple[str, Fault]] = [
                 (name, fault)

@@ -1,15 +1,40 @@
-"""A secret of this state directory: made once, kept in a file that its owner alone can read."""
+"""Secrets of a gate: from the key of all gates, or else made once and kept in files of the state
+directory that their owner alone can read."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 from tidegate.errors import Code, TidegateError
+from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.system.file_rights import is_open_to_others
 from tidegate.system.private_files import create_once
 
 _BYTES = 32
+
+
+class GateSecrets:
+    """The secrets of the gate with a state directory, and with the key of all gates if they have
+    one. Each is 64 hexadecimal digits."""
+
+    def __init__(self, directory: Path, key: ClusterKey | None) -> None:
+        self._directory = directory
+        self._key = key
+
+    def read(self, name: Literal["mask", "undo", "staged"]) -> str:
+        """The secret of that name. Raises: TidegateError STATE_FAILED."""
+        if self._key is not None:
+            return self._key.derive_text(name)
+        return read_or_create_secret(self._directory / f"{name}.key")
+
+    def former_undo(self) -> str | None:
+        """That of changes which were made before the gates had a key. Raises: TidegateError
+        STATE_FAILED."""
+        path = self._directory / "undo.key"
+        has_former = self._key is not None and path.exists()
+        return read_or_create_secret(path) if has_former else None
 
 
 def read_or_create_secret(path: Path) -> str:

@@ -253,6 +253,8 @@ def test_a_list_of_seals_that_was_put_back_with_its_row_is_refused(place, state)
     again = place.open()  # the numbers are in a file
     assert again.approvals.answer("d", BOUNDS, 122.0) is None
     assert any("list" in each for each in again.concerns())
+    again.seals.forget_numbers()  # as on a server that was promoted, where changes may be lost
+    assert again.approvals.answer("d", BOUNDS, 122.0) is not None
 
 
 def test_a_list_of_seals_that_no_gate_has_made_does_not_count(place, state):

@@ -68,7 +68,7 @@ def test_a_key_is_named_by_a_reference(tmp_path):
 
 def test_gates_with_one_key_have_the_same_secrets_and_no_file_of_them(tmp_path, monkeypatch):
     def secrets(app):
-        return [app.secret(name) for name in ("mask", "undo", "staged")]
+        return [app.secrets.read(name) for name in ("mask", "undo", "staged")]
 
     one, two = (use(tmp_path / name, secrets) for name in ("a", "b"))
     assert one == two and len(set(one)) == 3

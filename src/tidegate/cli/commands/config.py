@@ -14,7 +14,7 @@ from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
 from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
-from tidegate.config.state import state_url
+from tidegate.config.state import state_key, state_url
 from tidegate.engines.registry import check_plan_limits, check_share, check_url
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
@@ -78,8 +78,9 @@ def _faults(config: Config) -> Iterator[str]:
 
 
 def _check_state(config: Config) -> None:
-    """Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that is none."""
-    state_url(config.state_url)
+    """Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that is none, or a
+    key that cannot be used; CONFIG_INVALID without a key that is needed."""
+    state_key(config.state_key, state_url(config.state_url))
 
 
 def _without_effect(config: Config) -> Iterator[str]:

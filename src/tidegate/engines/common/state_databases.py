@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from tidegate.errors import Code, TidegateError
 
+SCHEMA = "tidegate"
+TABLES = frozenset({"about", "generations", "tokens", "commits"})
+"""By these tables of the schema a state is known."""
 FIND = (
     b"SELECT count(*) = 4 FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n"
     b" ON n.oid = c.relnamespace WHERE n.nspname = 'tidegate'"

@@ -178,7 +178,7 @@ def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> Edit
 
     columns = EditColumns(calls, runs)
     stores = app.state.windows, app.state.staged_edits
-    secret = partial(app.secret, "staged")
+    secret = partial(app.secrets.read, "staged")
     edits = StagedEdits(calls, columns, stores, secret, feed.tell_of_edits)
     return EditRoutes(columns, edits, Submissions(calls, edits, columns, app.approvals, feed))
 

@@ -242,7 +242,7 @@ class PostgresApprovalStore:
             "latest": bounds.latest,
             "sealed": held.keys("approvals"),
         }
-        used = _use(connection, values)
+        used = None if held.keys("approvals") == [] else _use(connection, values)
         if used is not None:
             return used
         rows = self._database.seals.select(

@@ -21,6 +21,7 @@ from tidegate.engines.api import (
     PoolWaits,
     StatementDescription,
 )
+from tidegate.engines.common import state_databases
 from tidegate.engines.common.errors import PROCESS, closed
 from tidegate.engines.common.permit_checks import (
     check_cancelled,
@@ -488,7 +489,20 @@ class JdbcEngine:
             if self._closed:  # the process was ended under it
                 raise closed() from error
             raise
+        if product.schemas and state_databases.are_looked_for():
+            await self._refuse_state(connection)
         return connection
+
+    async def _refuse_state(self, connection: JdbcConnection) -> None:
+        """Raises: TidegateError POLICY_DENIED if the database holds the state of a gate."""
+        body = self._metadata_body(state_databases.SCHEMA, None)
+        try:
+            found = await connection.ask("catalog", body, list[TableFacts])
+        except TidegateError:
+            return  # it has no such catalog
+        if {each.name for each in found} >= state_databases.TABLES:
+            connection.close()
+            raise state_databases.refused()
 
     async def _running_worker(self) -> Worker:
         """The JVM of this source, started if there is none. Raises: TidegateError."""
