@@ -102,6 +102,11 @@ class SealKeys:
         return hmac.digest(self._lists, _encode((area, part, number, body)), hashlib.sha256)
 
 
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are one under a MAC."""
+    return _encode_one(one) == _encode_one(other)
+
+
 def name_of(key: Any) -> str:
     """The name in a list of the row with that key."""
     return key.hex() if isinstance(key, bytes) else str(key)

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets.cluster_key import ClusterKey
+from tidegate.store.held_rows import Held, Row, Touched
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import (
     MEANING,
@@ -25,7 +26,6 @@ from tidegate.store.sealed_lists import (
     part_of,
 )
 
-Row = tuple[Any, ...]
 Run = Callable[[Any, str, Sequence[Any]], list[Row]]
 """Runs a statement on a connection, and gives its rows."""
 Fault = Literal["no seal", "removed", "list"]
@@ -52,35 +52,8 @@ class Dialect(NamedTuple):
     mark: str
     lock: str
     """What keeps rows that are read from others until the end of the transaction."""
-
-
-class Touched(NamedTuple):
-    """Rows that a transaction is going to change: those of an area of which the condition holds."""
-
-    area: SealedArea
-    where: str
-    values: Sequence[Any] = ()
-
-
-class Held:
-    """What a transaction may change: the rows that it has locked, and those that it adds."""
-
-    def __init__(self, *, is_active: bool) -> None:
-        self._is_active = is_active
-        self.before: dict[SealedArea, dict[Any, bytes]] = {}
-        self.added: dict[SealedArea, list[Any]] = {}
-
-    def add(self, area: SealedArea, key: Any) -> None:
-        """Seal a row that was added in the transaction, by its key."""
-        self.added.setdefault(area, []).append(key)
-
-    def has(self, area: SealedArea, key: Any) -> bool:
-        """Whether the row was sealed when the transaction began; True without seals."""
-        return not self._is_active or key in self.before.get(area, {})
-
-    def keys(self, area: SealedArea) -> list[Any] | None:
-        """The keys of the rows that were sealed; None without seals: then all are."""
-        return list(self.before.get(area, {})) if self._is_active else None
+    is_foreign: bool
+    """Whether others may have put triggers into it, so that what is written is checked."""
 
 
 class Seals:
@@ -340,7 +313,8 @@ class Seals:
             yield held
             return
         run, prefix = self._dialect.run, self._dialect.prefix
-        for area, where, values in touched:
+        for each in touched:
+            area, where, values, _ = each
             columns = MEANING[area]
             rows = run(
                 connection,
@@ -349,29 +323,34 @@ class Seals:
                 values,
             )
             lists, faults = self._read_lists(connection, area) if rows else ({}, {})
-            before = held.before.setdefault(area, {})
             for row in rows:
                 name, mac = name_of(row[0]), self._keys.row(area, row)
                 if _mac_in(lists, name) == mac:
-                    before[row[0]] = mac
+                    held.keep(each, row, mac)
                 else:
                     faults[name] = "no seal"
             self._note(area, faults)
         yield held
         for area in MEANING:  # in one order
-            self._renew(connection, area, held.before.get(area, {}), held.added.get(area, ()))
+            self._renew(connection, area, held)
 
-    def _renew(
-        self, connection: Any, area: SealedArea, before: dict[Any, bytes], added: Iterable[Any]
-    ) -> None:
-        """Seal rows as the transaction has left them."""
+    def _renew(self, connection: Any, area: SealedArea, held: Held) -> None:
+        """Seal rows as the transaction has left them. Raises: TidegateError STATE_FAILED if they
+        are not what the gate wrote."""
         keys = self._keys
+        before, added = held.before.get(area, {}), held.added.get(area, [])
         wanted = [*before, *(key for key in added if key not in before)]
         if keys is None or not wanted:
             return
-        after = {
-            name_of(row[0]): keys.row(area, row) for row in self._rows(connection, area, wanted)
-        }
+        after: dict[str, bytes] = {}
+        for row in self._rows(connection, area, wanted):
+            if self._dialect.is_foreign and not held.is_as_wanted(area, row):
+                raise _refused(
+                    f"The state's database keeps other values in `{area}` than were written.",
+                    "Search its tables for triggers and rules that are not Tidegate's.",
+                    Code.STATE_FAILED,
+                )
+            after[name_of(row[0])] = keys.row(area, row)
         was = {name_of(key): mac for key, mac in before.items()}
         changed: dict[int, dict[str, bytes | None]] = {}
         for name in map(name_of, wanted):

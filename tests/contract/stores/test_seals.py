@@ -303,6 +303,44 @@ def test_a_row_that_was_put_right_counts_again(place, state):
     assert state.tokens.list() == (TOKEN,) and not state.concerns()
 
 
+@pytest.mark.parametrize(
+    ("table", "event", "does"),
+    [
+        ("tokens", "INSERT", "NEW.scope := 'fullAccess'"),
+        ("tokens", "UPDATE", "NEW.sources := NULL"),
+        ("tokens", "UPDATE", "NEW.revoked_at := NULL"),
+        ("approvals", "UPDATE", "NEW.uses := 0; NEW.state := 'allowed'"),
+        ("operators", "INSERT", "NEW.hash := 'x'::bytea"),
+    ],
+)
+def test_what_a_trigger_writes_in_place_of_the_gate_is_not_sealed(tmp_path, table, event, does):
+    postgres_state.empty_state()
+    place = Postgres(tmp_path)
+    state = place.open()
+    if event == "UPDATE":
+        state.tokens.add(TOKEN, DIGEST)
+        allow(state)
+    act = {
+        ("tokens", "INSERT"): lambda: state.tokens.add(TOKEN, DIGEST),
+        ("tokens", "UPDATE"): lambda: state.tokens.revoke("ann", 5.0),
+        ("approvals", "UPDATE"): lambda: state.approvals.answer("d", BOUNDS, 120.0),
+        ("operators", "INSERT"): lambda: state.operators.add(
+            OperatorEntry("o1", "ada", b"s", b"h", (), 1.0)
+        ),
+    }[table, event]
+    place.ask(
+        "CREATE FUNCTION tidegate.evil() RETURNS trigger LANGUAGE plpgsql AS"
+        f" $$BEGIN {does}; RETURN NEW; END$$;"
+        f" CREATE TRIGGER evil BEFORE {event} ON tidegate.{table} FOR EACH ROW"
+        " EXECUTE FUNCTION tidegate.evil()"
+    )
+    try:
+        assert "other values" in refusal(act).message
+    finally:
+        place.ask("DROP FUNCTION tidegate.evil() CASCADE")
+        place.close()
+
+
 # The key
 
 

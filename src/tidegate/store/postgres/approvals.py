@@ -6,7 +6,7 @@ area: so the bounds hold, and numbers are in order of commit.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from math import inf
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
+from tidegate.store.held_rows import UNSAID, Held, Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
@@ -25,7 +26,6 @@ from tidegate.store.records import (
     PendingApproval,
     RefusedRetry,
 )
-from tidegate.store.seals import Held, Touched
 
 QUESTIONS = Rows(PendingApproval, as_json=("subject", "dry_run", "run", "refused"))
 _COLUMNS = QUESTIONS.columns
@@ -82,7 +82,7 @@ class PostgresApprovalStore:
                 f" VALUES ({QUESTIONS.marks}, %s, %s)",
                 [*QUESTIONS.values(question), subject.source, subject.source_id],
             )
-            held.add("approvals", question.id)
+            held.add("approvals", question.id, QUESTIONS.named(question))
         return question
 
     def answer(self, digest: str, bounds: ApprovalBounds, now: float) -> PendingApproval | None:
@@ -95,6 +95,7 @@ class PostgresApprovalStore:
     def give_back(self, id: str) -> None:
         self._reseal(
             id,
+            {"state": "allowed", "ended_at": None, "uses": UNSAID},
             "state = 'allowed', ended_at = NULL, uses = uses - 1"
             " WHERE id = %s AND state IN ('used', 'allowed') AND uses > 0",
             id,
@@ -111,8 +112,13 @@ class PostgresApprovalStore:
         until: float | None = None,
         most_uses: int = 1,
     ) -> bool:
+        sets = {
+            "state": state, "decided_by": by, "reason": reason, "decided_at": now,
+            "until": until, "most_uses": most_uses,
+        }  # fmt: skip
         return self._reseal(
             id,
+            sets,
             "state = %s, decided_by = %s, reason = %s, decided_at = %s, until = %s, most_uses = %s"
             " WHERE id = %s AND state = 'pending'",
             *(state, by, reason, now, until, most_uses, id),
@@ -120,7 +126,10 @@ class PostgresApprovalStore:
 
     def revoke(self, id: str, now: float) -> bool:
         return self._reseal(
-            id, "state = 'expired', ended_at = %s WHERE id = %s AND state = 'allowed'", now, id
+            id,
+            {"state": "expired", "ended_at": now},
+            "state = 'expired', ended_at = %s WHERE id = %s AND state = 'allowed'",
+            *(now, id),
         )
 
     def set_waiting(self, id: str, until: float | None) -> None:
@@ -144,7 +153,8 @@ class PostgresApprovalStore:
             )
 
     def attach_dry_run(self, id: str, dry_run: DryRun) -> None:
-        self._reseal(id, "dry_run = %s WHERE id = %s", QUESTIONS.value("dry_run", dry_run), id)
+        text = QUESTIONS.value("dry_run", dry_run)
+        self._reseal(id, {"dry_run": text}, "dry_run = %s WHERE id = %s", text, id)
 
     def find(self, id: str) -> PendingApproval | None:
         return next(iter(self._read("WHERE id = %s", id)), None)
@@ -185,7 +195,10 @@ class PostgresApprovalStore:
             self._database.seals.changing(
                 connection,
                 Touched(
-                    "approvals", f"{_ENDED} OR {_EXPIRED}", (ended, grants, latest, now, questions)
+                    "approvals",
+                    f"{_ENDED} OR {_EXPIRED}",
+                    (ended, grants, latest, now, questions),
+                    {"state": "expired", "ended_at": now},
                 ),
             ) as held,
         ):
@@ -201,17 +214,20 @@ class PostgresApprovalStore:
             found = QUESTIONS.records(rows)
             return tuple(each for each in found if held.has("approvals", each.id))
 
-    def _reseal(self, id: str, rest: str, *values: Any) -> bool:
+    def _reseal(self, id: str, sets: Mapping[str, Any], rest: str, *values: Any) -> bool:
         """Change what is sealed of a question."""
         with (
             self._database.changing() as connection,
             self._database.seals.changing(
-                connection, Touched("approvals", "id = %s", (id,))
+                connection, Touched("approvals", "id = %s", (id,), sets)
             ) as held,
         ):
-            return held.has("approvals", id) and (
-                connection.change(f"UPDATE tidegate.approvals SET {rest}", values) > 0
-            )
+            if not held.has("approvals", id):
+                return False
+            changed = connection.change(f"UPDATE tidegate.approvals SET {rest}", values) > 0
+            if changed:
+                held.expect("approvals", id)
+            return changed
 
     def _grants(self, connection: StateConnection, digest: str) -> AbstractContextManager[Held]:
         """Changes the grants of a call, one caller at a time where they are sealed."""
@@ -244,6 +260,11 @@ class PostgresApprovalStore:
         }
         used = None if held.keys("approvals") == [] else _use(connection, values)
         if used is not None:
+            was = held.was("approvals", used.id)
+            if was:
+                uses = was["uses"] + 1
+                state = "allowed" if uses < was["most_uses"] else "used"
+                held.expect("approvals", used.id, uses=uses, state=state, ended_at=now)
             return used
         rows = self._database.seals.select(
             connection,

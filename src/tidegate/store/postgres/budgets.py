@@ -9,13 +9,14 @@ from msgspec import structs
 
 from tidegate.model.budgets import Budget
 from tidegate.store.budgets import SHARE, Taken
+from tidegate.store.held_rows import Touched
 from tidegate.store.postgres.database import Database
-from tidegate.store.seals import Touched
 from tidegate.store.versions import Versions
 
 _FIELDS = tuple(name for name in Budget.__struct_fields__ if name != "window")
 _COLUMNS = ", ".join((*_FIELDS, "span"))
 _MARKS = ", ".join(f"%({name})s" for name in (*_FIELDS, "span"))
+_CHANGED = ("amount", "changed_at", "changed_by")
 _SAME = "id = %(id)s AND amount = %(was)s"
 
 
@@ -67,19 +68,21 @@ class PostgresBudgetStore:
                 _values(budget),
             )
             if is_new:
-                held.add("budgets", budget.id)
+                held.add("budgets", budget.id, _values(budget))
             return is_new > 0
 
     def change(self, budget: Budget, was: Budget) -> bool:
         with (
             self._database.changing("rights") as connection,
-            self._database.seals.changing(connection, _touched(was)),
+            self._database.seals.changing(connection, _touched(was, budget)) as held,
         ):
             changed = connection.change(
                 "UPDATE tidegate.budgets SET amount = %(amount)s, changed_at = %(changed_at)s,"
                 f" changed_by = %(changed_by)s WHERE {_SAME}",
                 {**_values(budget), "was": was.amount},
             )
+            if changed:
+                held.expect("budgets", was.id)
             return changed > 0
 
     def remove(self, was: Budget) -> bool:
@@ -124,8 +127,9 @@ class PostgresBudgetStore:
             return {(row[0], row[1]): row[2] for row in rows}
 
 
-def _touched(was: Budget) -> Touched:
-    return Touched("budgets", "id = %s", (was.id,))
+def _touched(was: Budget, now: Budget | None = None) -> Touched:
+    sets = {} if now is None else {name: getattr(now, name) for name in _CHANGED}
+    return Touched("budgets", "id = %s", (was.id,), sets)
 
 
 def _budget(row: tuple[Any, ...]) -> Budget:

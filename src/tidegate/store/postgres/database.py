@@ -63,7 +63,7 @@ def _run(connection: Any, sql: str, values: Sequence[Any]) -> list[Row]:
     return cursor.fetchall() if cursor.description else []
 
 
-DIALECT = Dialect(_run, "tidegate.", "%s", " FOR UPDATE")
+DIALECT = Dialect(_run, "tidegate.", "%s", " FOR UPDATE", is_foreign=True)
 """How the seals of rows (`store/seals.py`) are read and written here."""
 
 

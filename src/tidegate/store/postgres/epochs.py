@@ -16,10 +16,10 @@ from typing import NamedTuple
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.store.held_rows import UNSAID, Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.schema import SYSTEM, TIMELINE
-from tidegate.store.seals import Touched
 from tidegate.system.private_files import replace_file
 
 NONCE_LIFE_S = 600.0
@@ -122,8 +122,10 @@ class Epochs:
             self._database.changing("rights", "approvals", "pairings", "operators") as connection,
             self._database.seals.changing(
                 connection,
-                Touched("approvals", "state = 'allowed'"),
-                Touched("pairings", "state = 'approved'"),
+                Touched(
+                    "approvals", "state = 'allowed'", (), {"state": "expired", "ended_at": UNSAID}
+                ),
+                Touched("pairings", "state = 'approved'", (), {"state": "burnt"}),
                 Touched("operator_links", "true"),
             ),
         ):
@@ -142,7 +144,13 @@ class Epochs:
         with (
             self._database.changing("rights") as connection,
             self._database.seals.changing(
-                connection, Touched("tokens", "revoked_at IS NULL AND id = ANY(%s)", (list(seen),))
+                connection,
+                Touched(
+                    "tokens",
+                    "revoked_at IS NULL AND id = ANY(%s)",
+                    (list(seen),),
+                    {"revoked_at": UNSAID},
+                ),
             ),
         ):
             connection.ask(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import Any
 
@@ -10,11 +10,11 @@ from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.access import CheckOperators
+from tidegate.store.held_rows import Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import OperatorEntry, OperatorSession
-from tidegate.store.seals import Touched
 
 _OPERATORS = Rows(OperatorEntry, as_json=("roles",))
 _SESSIONS = Rows(OperatorSession)
@@ -46,7 +46,7 @@ class PostgresOperatorStore:
                     f" VALUES ({_OPERATORS.marks})",
                     _OPERATORS.values(operator),
                 )
-                held.add("operators", operator.id)
+                held.add("operators", operator.id, _OPERATORS.named(operator))
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -69,7 +69,9 @@ class PostgresOperatorStore:
     ) -> bool:
         with (
             self._database.changing("operators") as connection,
-            self._database.seals.changing(connection, *_touched(operator.id)),
+            self._database.seals.changing(
+                connection, *_touched(operator.id, _OPERATORS.named(operator, names))
+            ) as held,
         ):
             if check is not None:
                 check(self._all(connection))
@@ -78,6 +80,8 @@ class PostgresOperatorStore:
                 f"UPDATE tidegate.operators SET {sets} WHERE id = %s",
                 (*_OPERATORS.values(operator, names), operator.id),
             )
+            if changed:
+                held.expect("operators", operator.id)
             if ends_access:
                 for table in ("operator_links", "operator_sessions"):
                     connection.ask(
@@ -119,7 +123,8 @@ class PostgresOperatorStore:
                 " VALUES (%s, %s, %s)",
                 (digest, operator, expires_at),
             )
-            held.add("operator_links", digest)
+            made = {"digest": digest, "operator": operator, "expires_at": expires_at}
+            held.add("operator_links", digest, made)
 
     def use_link(self, digest: bytes, now: float, latest: float = inf) -> str | None:
         with (
@@ -150,7 +155,9 @@ class PostgresOperatorStore:
                 f" VALUES ({_SESSIONS.marks}, %s)",
                 [*_SESSIONS.values(session), digest],
             )
-            held.add("operator_sessions", session.id)
+            held.add(
+                "operator_sessions", session.id, {**_SESSIONS.named(session), "digest": digest}
+            )
 
     def session(self, digest: bytes) -> OperatorSession | None:
         return next(iter(self._sessions("WHERE digest = %s", digest)), None)
@@ -162,7 +169,8 @@ class PostgresOperatorStore:
         with (
             self._database.changing() as connection,
             self._database.seals.changing(
-                connection, Touched("operator_sessions", "id = %s", (id,))
+                connection,
+                Touched("operator_sessions", "id = %s", (id,), {"confirmed_at": confirmed_at}),
             ),
         ):
             connection.ask(
@@ -197,10 +205,10 @@ class PostgresOperatorStore:
         return tuple(_OPERATORS.records(rows))
 
 
-def _touched(id: str) -> tuple[Touched, ...]:
+def _touched(id: str, sets: Mapping[str, Any] | None = None) -> tuple[Touched, ...]:
     """An operator and what may end with it."""
     return (
-        Touched("operators", "id = %s", (id,)),
+        Touched("operators", "id = %s", (id,), sets or {}),
         Touched("operator_links", "operator = %s", (id,)),
         Touched("operator_sessions", "operator = %s", (id,)),
     )

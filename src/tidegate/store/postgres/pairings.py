@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+from tidegate.store.held_rows import Touched
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import Pairing, PairingState, TokenRights
-from tidegate.store.seals import Touched
 
 _PAIRINGS = Rows(Pairing, as_json=("wanted", "granted"))
 
@@ -44,7 +44,7 @@ class PostgresPairingStore:
                 f" VALUES ({_PAIRINGS.marks}, %s)",
                 [*_PAIRINGS.values(pairing), digest],
             )
-            held.add("pairings", pairing.id)
+            held.add("pairings", pairing.id, {**_PAIRINGS.named(pairing), "digest": digest})
             return True
 
     def forget(self, before: float) -> None:
@@ -75,13 +75,17 @@ class PostgresPairingStore:
         token_name: str = "",
         granted: TokenRights | None = None,
     ) -> bool:
+        sets: dict[str, Any] = {"state": state, "token_name": token_name}
+        sets["granted"] = _PAIRINGS.value("granted", granted)
+        if expires_at is not None:
+            sets["expires_at"] = expires_at
         with (
             self._database.changing() as connection,
             self._database.seals.changing(
-                connection, Touched("pairings", "id = %s", (id,))
+                connection, Touched("pairings", "id = %s", (id,), sets)
             ) as held,
         ):
-            return held.has("pairings", id) and (
+            changed = held.has("pairings", id) and (
                 connection.change(
                     "UPDATE tidegate.pairings SET state = %s,"
                     " expires_at = coalesce(%s::float8, expires_at), token_name = %s, granted = %s"
@@ -93,21 +97,27 @@ class PostgresPairingStore:
                 )
                 > 0
             )
+            if changed:
+                held.expect("pairings", id)
+            return changed
 
     def end(self, id: str, was: PairingState, state: Literal["exchanged", "burnt"]) -> bool:
         with (
             self._database.changing() as connection,
             self._database.seals.changing(
-                connection, Touched("pairings", "id = %s", (id,))
+                connection, Touched("pairings", "id = %s", (id,), {"state": state})
             ) as held,
         ):
-            return held.has("pairings", id) and (
+            changed = held.has("pairings", id) and (
                 connection.change(
                     "UPDATE tidegate.pairings SET state = %s WHERE id = %s AND state = %s",
                     (state, id, was),
                 )
                 > 0
             )
+            if changed:
+                held.expect("pairings", id)
+            return changed
 
     def _read(self, rest: str, *values: Any) -> tuple[Pairing, ...]:
         with self._database.reading() as connection:

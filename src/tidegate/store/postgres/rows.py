@@ -49,6 +49,10 @@ class Rows(Generic[Record]):
         """What the columns hold for a record: all, or those of these names."""
         return [self.value(name, getattr(record, name)) for name in names or self.names]
 
+    def named(self, record: Record, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """What the columns hold for a record, by their names."""
+        return dict(zip(names or self.names, self.values(record, names), strict=True))
+
     def record(self, row: Sequence[Any]) -> Record:
         """The record of a row of `columns`."""
         fields = dict(zip(self.names, row, strict=True))

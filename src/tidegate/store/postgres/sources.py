@@ -8,9 +8,9 @@ from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
+from tidegate.store.held_rows import Held, Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
-from tidegate.store.seals import Touched
 from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.versions import Versions
 
@@ -56,7 +56,7 @@ class PostgresSourceStore:
                 connection.ask(
                     f"INSERT INTO tidegate.sources ({COLUMNS}) VALUES ({_MARKS})", values_of(source)
                 )
-                held.add("sources", source.id)
+                held.add("sources", source.id, _named(source))
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -68,7 +68,7 @@ class PostgresSourceStore:
         with (
             self._database.changing("rights") as connection,
             self._database.seals.changing(
-                connection, Touched("sources", "id = %s", (source.id,))
+                connection, Touched("sources", "id = %s", (source.id,), _named(source))
             ) as held,
         ):
             if not held.has("sources", source.id):
@@ -76,6 +76,7 @@ class PostgresSourceStore:
             if not _is_unchanged(connection, was, name=source.name, id=source.id):
                 return False
             _write(connection, source, source.name)
+            held.expect("sources", source.id)
             return True
 
     def rename(self, was: Source, now: Source, at: float) -> tuple[str, ...] | None:
@@ -83,11 +84,16 @@ class PostgresSourceStore:
             self._database.changing("rights", "approvals", "windows", "queries") as connection,
             self._database.seals.changing(
                 connection,
-                Touched("sources", "id = %s", (was.id,)),
+                Touched("sources", "id = %s", (was.id,), _named(now)),
                 Touched("tokens", "revoked_at IS NULL"),
-                Touched("budgets", "source IN (%s, %s)", (was.name, now.name)),
                 Touched(
-                    "approvals", "state IN ('pending', 'allowed') AND source_id = %s", (was.id,)
+                    "budgets", "source IN (%s, %s)", (was.name, now.name), {"source": now.name}
+                ),
+                Touched(
+                    "approvals",
+                    "state IN ('pending', 'allowed') AND source_id = %s",
+                    (was.id,),
+                    {"state": "expired", "ended_at": at},
                 ),
             ) as held,
         ):
@@ -95,10 +101,11 @@ class PostgresSourceStore:
                 return None
             if not _is_unchanged(connection, was, name=was.name, id=was.id):
                 return None
-            holders = _rename_in_tokens(connection, was.name, now.name)
+            holders = _rename_in_tokens(connection, held, was.name, now.name)
             try:
                 _write(connection, now, was.name)
-                held.add("sources", now.id)
+                held.add("sources", now.id, _named(now))
+                held.expect("sources", now.id)
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -165,7 +172,7 @@ def _write(connection: StateConnection, source: Source, name: str) -> None:
     )
 
 
-def _rename_in_tokens(connection: StateConnection, old: str, new: str) -> list[str]:
+def _rename_in_tokens(connection: StateConnection, held: Held, old: str, new: str) -> list[str]:
     """Rename a source in the lists of tokens; the names of these tokens."""
     holders: list[str] = []
     rows = connection.ask(
@@ -179,5 +186,10 @@ def _rename_in_tokens(connection: StateConnection, old: str, new: str) -> list[s
                 "UPDATE tidegate.tokens SET sources = %s, tables = %s WHERE id = %s",
                 (*renamed, id),
             )
+            held.expect("tokens", id, sources=renamed[0], tables=renamed[1])
             holders.append(holder)
     return holders
+
+
+def _named(source: Source) -> dict[str, str]:
+    return dict(zip(NAMES, values_of(source), strict=True))

@@ -8,11 +8,11 @@ from functools import partial
 from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
+from tidegate.store.held_rows import Touched
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.epochs import Epochs
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import TokenEntry
-from tidegate.store.seals import Touched
 from tidegate.store.versions import Versions
 
 _TOKENS = Rows(TokenEntry, as_json=("sources", "tags", "tables"))
@@ -47,6 +47,7 @@ class PostgresTokenStore:
                     "tokens",
                     "name = %s AND revoked_at IS NULL AND expires_at <= %s",
                     (entry.name, entry.created_at),
+                    {"revoked_at": entry.created_at},
                 ),
             ) as held,
         ):
@@ -61,7 +62,7 @@ class PostgresTokenStore:
                     f" VALUES ({_TOKENS.marks}, %s)",
                     (*_TOKENS.values(entry), digest),
                 )
-                held.add("tokens", entry.id)
+                held.add("tokens", entry.id, {**_TOKENS.named(entry), "digest": digest})
             except errors.UniqueViolation:
                 raise TidegateError(
                     Code.ARGUMENT_INVALID,
@@ -81,9 +82,11 @@ class PostgresTokenStore:
         same = " AND ".join(f"{name} IS NOT DISTINCT FROM %s" for name in _RIGHTS)
         with (
             self._database.changing("rights") as connection,
-            self._database.seals.changing(connection, Touched("tokens", "id = %s", (was.id,))),
+            self._database.seals.changing(
+                connection, Touched("tokens", "id = %s", (was.id,), _TOKENS.named(entry, _RIGHTS))
+            ) as held,
         ):
-            return (
+            changed = (
                 connection.change(
                     f"UPDATE tidegate.tokens SET {sets}"
                     f" WHERE id = %s AND revoked_at IS NULL AND {same}",
@@ -91,13 +94,17 @@ class PostgresTokenStore:
                 )
                 > 0
             )
+            if changed:
+                held.expect("tokens", was.id)
+            return changed
 
     def revoke(self, name: str, at: float, id: str | None = None) -> TokenEntry | None:
         with (
             self._database.changing("rights") as connection,
             self._database.seals.changing(
-                connection, Touched("tokens", "name = %s AND revoked_at IS NULL", (name,))
-            ),
+                connection,
+                Touched("tokens", "name = %s AND revoked_at IS NULL", (name,), {"revoked_at": at}),
+            ) as held,
         ):
             row = connection.row(
                 "UPDATE tidegate.tokens SET revoked_at = %(at)s WHERE name = %(name)s"
@@ -106,6 +113,8 @@ class PostgresTokenStore:
                 {"at": at, "name": name, "id": id},
             )
             revoked = None if row is None else _TOKENS.record(row)
+            if revoked is not None:
+                held.expect("tokens", revoked.id)
         if revoked is not None:
             self._epochs.see_revoked(revoked.id, at)
         return revoked

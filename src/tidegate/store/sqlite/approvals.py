@@ -20,6 +20,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
+from tidegate.store.held_rows import Held, Touched
 from tidegate.store.records import (
     ApprovalBounds,
     ApprovalState,
@@ -28,7 +29,7 @@ from tidegate.store.records import (
     RefusedRetry,
     Subject,
 )
-from tidegate.store.seals import Held, Seals, Touched
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 
 _Rows = list[tuple[Any, ...]]

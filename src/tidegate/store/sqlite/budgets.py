@@ -12,7 +12,8 @@ from msgspec import structs
 
 from tidegate.model.budgets import Budget
 from tidegate.store.budgets import SHARE, Taken
-from tidegate.store.seals import Seals, Touched
+from tidegate.store.held_rows import Touched
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.store.sqlite.rights import RightsConnection
 

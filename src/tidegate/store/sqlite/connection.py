@@ -245,7 +245,7 @@ def _run(connection: Any, sql: str, values: Sequence[Any]) -> list[tuple[Any, ..
     return connection.execute(sql, values).fetchall()
 
 
-DIALECT = Dialect(_run, "", "?", "")
+DIALECT = Dialect(_run, "", "?", "", is_foreign=False)
 """How the seals of rows (`store/seals.py`) are read and written here. A transaction has the write
 lock, so its rows need none."""
 

@@ -15,8 +15,9 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant
 from tidegate.store.access import CheckOperators
+from tidegate.store.held_rows import Touched
 from tidegate.store.records import OperatorEntry, OperatorSession
-from tidegate.store.seals import Seals, Touched
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 
 _OPERATOR = OperatorEntry.__struct_fields__

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from tidegate.store.held_rows import Touched
 from tidegate.store.records import Pairing, PairingState, TokenRights
-from tidegate.store.seals import Seals, Touched
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 
 _FIELDS = Pairing.__struct_fields__

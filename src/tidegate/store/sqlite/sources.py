@@ -12,7 +12,8 @@ import apsw
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
-from tidegate.store.seals import Seals, Touched
+from tidegate.store.held_rows import Touched
+from tidegate.store.seals import Seals
 from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.sqlite.rights import RightsConnection
 

@@ -14,8 +14,9 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
+from tidegate.store.held_rows import Touched
 from tidegate.store.records import TokenEntry
-from tidegate.store.seals import Seals, Touched
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.store.sqlite.rights import RightsConnection
 
