@@ -6,6 +6,7 @@ import pytest
 from msgspec import structs
 
 import support.postgres_server as postgres_server
+from support import postgres_state
 from support.eventually import wait_until
 from support.postgres_standby import Standby
 from tidegate.errors import Code, TidegateError
@@ -37,7 +38,7 @@ def test_a_promoted_standby_brings_no_right_back_and_no_grant_is_used_twice(serv
         f"postgresql://postgres@/tidegate?host={primary.directory},{standby.directory}"
         f"&port={primary.port},{standby.port}&target_session_attrs=read-write"
     )
-    gate = PostgresState(url, tmp_path)
+    gate = PostgresState(url, tmp_path, postgres_state.KEY)
     gate.tokens.add(TOKEN, b"1" * 32)
     gate.tokens.add(structs.replace(TOKEN, id="t2", name="bob"), b"2" * 32)
     gate.approvals.admit(PendingApproval("a1", "d", "pending", "t1", SUBJECT, 1.0), BOUNDS)
@@ -64,6 +65,7 @@ def test_a_promoted_standby_brings_no_right_back_and_no_grant_is_used_twice(serv
     assert time.monotonic() - promoted < 10.0
 
     assert [each.revoked_at for each in gate.tokens.list()] == [5.0, None]
+    assert not any("past the gates" in each for each in gate.concerns())
     assert gate.approvals.answer("d", BOUNDS, 7.0) is None
     assert gate.approvals.find("a1").state == "expired"
     ((kept,),) = standby.ask("SELECT timeline FROM tidegate.about", "tidegate")
@@ -72,7 +74,9 @@ def test_a_promoted_standby_brings_no_right_back_and_no_grant_is_used_twice(serv
 
     # The former primary comes back, first in the list, and does not know that it was replaced.
     primary.start()
-    again = PostgresState(url, tmp_path)
+    with pytest.raises(TidegateError, match="was replaced"):
+        PostgresState(url, tmp_path, postgres_state.KEY)
+    again = PostgresState(url, tmp_path, postgres_state.KEY, is_repair=True)
     for use in (again.read_versions, lambda: again.tokens.revoke("bob", 9.0), again.tokens.list):
         with pytest.raises(TidegateError, match="was replaced"):
             use()

@@ -73,7 +73,7 @@ class SealMemory:
         """Lower numbers count from now on."""
         with self._lock:
             self._kept.numbers.clear()
-            self._write()
+            self._write(merges=False)
 
     def close(self) -> None:
         """Write what is not in the file yet."""
@@ -89,8 +89,12 @@ class SealMemory:
         except (OSError, msgspec.MsgspecError):
             return _Kept()
 
-    def _write(self) -> None:
+    def _write(self, *, merges: bool = True) -> None:
         self._written_at, self._is_ahead = monotonic(), False
+        theirs = self._remembered()
+        if merges and theirs.life == self._kept.life:  # other workers write it, too
+            for place, number in theirs.numbers.items():
+                self._kept.numbers[place] = max(number, self._kept.numbers.get(place, 0))
         if self._path is not None:
             with suppress(OSError):  # it is in memory all the same
                 replace_file(self._path, msgspec.json.encode(self._kept))

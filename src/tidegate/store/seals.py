@@ -103,12 +103,7 @@ class Seals:
         been. Raises: TidegateError CONFIG_INVALID for another key, for a state whose rows are not
         sealed, or were and there is no key; STATE_FAILED for one that was put back.
         """
-        run, prefix = self._dialect.run, self._dialect.prefix
-        rows = run(
-            connection,
-            f"SELECT number, body, mac FROM {prefix}seals WHERE area = {self._dialect.mark}",
-            (CLUSTER,),
-        )
+        rows = self._cluster_rows(connection)
         if self._key is None:
             if rows:
                 raise _refused(
@@ -127,15 +122,26 @@ class Seals:
                 )
             self.seal_all(connection)  # `begin_new_life` comes after the commit
             return
-        number, body, mac = rows[0]
-        check = SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
-        if check is None:
+        life = self._life_of(*rows[0])
+        if life is None:
             raise _refused(
                 "The rows of this state are sealed by another key than that of this gate.",
                 "Use the same `state_key` at all gates.",
                 Code.CONFIG_INVALID,
             )
-        self._begin(number, check.macs["life"].hex())
+        self._begin(*life)
+
+    def _life_of(self, number: int, body: bytes, mac: bytes) -> tuple[int, str] | None:
+        """The number and the name of the life in the row that says so; None under another key."""
+        if self._key is None:
+            return None
+        check = SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
+        return None if check is None else (number, check.macs["life"].hex())
+
+    def _cluster_rows(self, connection: Any) -> list[Row]:
+        table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
+        sql = f"SELECT number, body, mac FROM {table} WHERE area = {mark}"
+        return self._dialect.run(connection, sql, (CLUSTER,))
 
     def seal_all(self, connection: Any) -> int:
         """Seal all rows as they are, and begin another life; how many rows. Within a transaction in
@@ -231,6 +237,7 @@ class Seals:
                 return []
             # A change in between makes a difference, which is read again.
             lists, faults = self._read_lists(connection, area)
+            keys = self._keys or keys  # another life may have begun
             good, names = [], set[str]()
             for row in rows:
                 name = name_of(row[0])
@@ -294,13 +301,24 @@ class Seals:
             number, body, mac = rows[0]
             found = self._keys.read(area, part, number, (bytes(body), bytes(mac)))
             if found is None:
-                return None
+                if not self._follow_life(connection):
+                    return None
+                continue
             # Another thread may have seen the next one since this one was read.
             if self._memory.see(area, part, number):
                 if not lock:
                     self._known[area, part] = found
                 return found
         return None
+
+    def _follow_life(self, connection: Any) -> bool:
+        """Whether the state was sealed again by a holder of the key while this process ran."""
+        rows = self._cluster_rows(connection)
+        life = self._life_of(*rows[0]) if rows else None
+        if life is None or life[0] <= self._memory.cluster:
+            return False
+        self._begin(*life)
+        return True
 
     # Changing
 

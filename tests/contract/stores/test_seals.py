@@ -384,6 +384,17 @@ def test_a_state_that_was_sealed_again_ends_the_seals_of_before(place, state):
     assert "put back" in refusal(place.open).message
 
 
+def test_a_gate_that_runs_follows_a_state_that_is_sealed_again(place, state, tmp_path):
+    state.tokens.add(TOKEN, DIGEST)
+    (tmp_path / "b").mkdir()
+    other = place.open(directory=tmp_path / "b", is_repair=True)
+    other.seal_again()
+    other.tokens.add(structs.replace(TOKEN, id="t2", name="bob"), b"2" * 32)
+    assert state.tokens.by_digest(DIGEST) == TOKEN
+    assert [each.name for each in state.tokens.list()] == ["ann", "bob"]
+    assert not state.concerns()
+
+
 def test_secrets_that_gates_share_are_not_in_the_state(place, state):
     assert len(state.shared.secret("request state")) == 32
     assert place.open().shared.secret("request state") == state.shared.secret("request state")
