@@ -94,7 +94,7 @@ VERBS: dict[str, Verb] = {
         "keeps", ("state", "backup", "{directory}/b", "--passphrase-file", "/dev/null"), 2
     ),
     "state copy": Verb("keeps", ("state", "copy", "{directory}/none"), 2),
-    "state seal": Verb("keeps", ("state", "seal"), 2),
+    "state seal": Verb("keeps", ("state", "seal"), 78),
     "state restore": Verb(
         "keeps", ("state", "restore", "{directory}/none", "--passphrase-file", "/dev/null"), 2
     ),

@@ -143,6 +143,12 @@ def _seal(arguments: argparse.Namespace) -> None:
     config = load_for_state(arguments)
 
     async def work(app: App) -> int:
+        if app.cluster_key is None:
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                "There is no key of this state.",
+                hint="Name it with the setting `state_key`.",
+            )
         require_consent(
             app,
             "seal",
