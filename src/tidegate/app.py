@@ -273,7 +273,10 @@ class App:
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
-        self.mailbox = Mailbox(self.state.messages, self.state.versions, self.gateway.run_id)
+        self.mailbox = Mailbox(
+            *(self.state.messages, self.state.versions, self.gateway.run_id),
+            key=self.cluster_key.derive("messages") if self.cluster_key is not None else None,
+        )
         self.other_processes = OtherProcesses(
             self.mailbox, self.gateway.running, self.connections.source_of
         )

@@ -2,15 +2,21 @@
 
 They carry what concerns a moment: that a call is to end, or what is under way. What has to last is
 state of its own. A message is kept for `KEPT_S`, and is not synced to a disk.
+
+Where gates have a key (`secrets/cluster_key.py`), each message carries a MAC: the answer of a person
+to a question comes this way, and who can write the state's tables must not give one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
+
+import msgspec
 
 from tidegate.errors import TidegateError
 from tidegate.store.calls import change_state, read_state
@@ -21,6 +27,7 @@ MOST_BYTES = 262_144
 _FORGET_S = 60.0
 _SURE_S = 30.0
 _RETRY_S = 1.0
+_MAC_BYTES = 16
 
 
 class Message(NamedTuple):
@@ -70,8 +77,11 @@ class Mailbox:
         versions: Versions,
         me: str,
         clock: Callable[[], float] = time.time,
+        key: bytes | None = None,
     ) -> None:
+        """With a `key`, what others have sent without it is as if it had not come."""
         self.me = me
+        self._key = key
         self._store = store
         self._versions = versions
         self._clock = clock
@@ -86,7 +96,8 @@ class Mailbox:
         """Send a message to one process, or to all others. Raises: TidegateError STATE_FAILED,
         LIMIT_BYTES."""
         now = self._clock()
-        await change_state(self._store.send, self.me, to, kind, body, now)
+        sent = self._mac(self.me, to, kind, body) + body
+        await change_state(self._store.send, self.me, to, kind, sent, now)
         if not 0 <= now - self._forgot_at < _FORGET_S:
             self._forgot_at = now
             with suppress(TidegateError):  # they are removed at another time
@@ -109,5 +120,17 @@ class Mailbox:
 
     def _take(self, message: Message) -> None:
         handle = self._handlers.get(message.kind)
-        if handle is not None:
-            handle(message.sender, message.body)
+        if handle is None:
+            return
+        _, sender, to, kind, sent = message
+        size = 0 if self._key is None else _MAC_BYTES
+        mac, body = sent[:size], sent[size:]
+        if hmac.compare_digest(mac, self._mac(sender, to, kind, body)):
+            handle(sender, body)
+
+    def _mac(self, sender: str, to: str, kind: str, body: bytes) -> bytes:
+        """What a message begins with; nothing without a key."""
+        if self._key is None:
+            return b""
+        content = msgspec.msgpack.encode((sender, to, kind, body))
+        return hmac.digest(self._key, content, "sha256")[:_MAC_BYTES]

@@ -21,7 +21,7 @@ from tidegate.secrets.cluster_key import ClusterKey
 
 SealedArea = Literal[
     "approvals", "budgets", "operator_links", "operator_sessions", "operators", "pairings",
-    "sources", "tokens",
+    "sources", "tokens", "unrecorded_events",
 ]  # fmt: skip
 """An area is a table."""
 
@@ -54,6 +54,7 @@ MEANING: dict[SealedArea, tuple[str, ...]] = {
         "revoked_at", "tags", "tables", "scram_verifier", "proxy", "owner", "max_rows_changed",
         "maker",
     ),
+    "unrecorded_events": ("id", "event"),
 }  # fmt: skip
 """The columns under the MAC; the first tells a row from the others. The others say when something
 was last used, and what became of a call."""

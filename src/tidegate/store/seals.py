@@ -113,7 +113,8 @@ class Seals:
                 )
             return
         if not rows:
-            if self._has_rows(connection):
+            # One that this gate has seen sealed was emptied: also of budgets, which narrow rights.
+            if self._memory.cluster or self._has_rows(connection):
                 raise _refused(
                     "The rows of this state are not sealed by the key.",
                     "See that its tokens, sources, operators and budgets are yours, then run"

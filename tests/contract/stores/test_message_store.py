@@ -105,3 +105,31 @@ async def test_a_mailbox_forgets_what_is_old(state, other):
     await mailbox.send("hello", b"new")
     found = await asyncio.to_thread(other.messages.read, "b", 0, 9)
     assert [each.body for each in found] == [b"new"]
+
+
+async def test_a_mailbox_with_a_key_hears_those_who_have_it_alone(state, other):
+    """The answer of a person to a question comes so."""
+    await asyncio.to_thread(state.versions.follow)
+    got: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    mine = Mailbox(state.messages, state.versions, "me", lambda: 100.0, key=b"k" * 32)
+    theirs = Mailbox(other.messages, other.versions, "b", lambda: 100.0, key=b"k" * 32)
+    strange = Mailbox(other.messages, other.versions, "c", lambda: 100.0, key=b"x" * 32)
+    for kind in ("hello", "answer"):
+        mine.handle(kind, lambda sender, body: got.put_nowait((sender, body)))
+    reading = asyncio.create_task(mine.run())
+    await asyncio.sleep(0)
+    await theirs.send("hello", b"first")
+    (sent,) = await asyncio.to_thread(other.messages.read, "me", 0, 9)
+    for forged in (
+        {"body": b"written past the gates"},
+        {"body": b""},
+        {"body": sent.body, "kind": "answer"},
+        {"body": sent.body, "to": "me"},
+        {"body": sent.body, "sender": "d"},
+        {"body": sent.body[:-1] + b"?"},
+    ):
+        await asyncio.to_thread(send, other, **{"sender": "b", **forged})
+    await strange.send("hello", b"of another key")
+    await theirs.send("hello", b"last", to="me")
+    assert [await got.get() for _ in range(2)] == [("b", b"first"), ("b", b"last")]
+    reading.cancel()

@@ -9,6 +9,7 @@ import pytest
 
 import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
+from support.postgres_state import KEY
 from support.tcp_proxy import between
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Scope
@@ -77,6 +78,23 @@ def test_a_state_that_this_program_cannot_read_is_refused_with_both_numbers(url,
     ask(url, "UPDATE tidegate.about SET oldest_reader = 1")
     PostgresState(url, tmp_path).close()  # of the next version, which this one can still read
     state.close()
+
+
+def test_a_sealed_state_is_for_programs_that_seal_and_stays_so(url, tmp_path, monkeypatch):
+    assert [int(each.name[:4]) for each in schema.scripts() if "seals" in each.name] == [
+        schema.SEALED
+    ]
+    PostgresState(url, tmp_path, KEY).close()
+    scripts = [*schema.scripts(), tmp_path / "next.sql"]
+    scripts[-1].write_text("SELECT 1")
+    newest = schema.NEWEST
+    monkeypatch.setattr(schema, "scripts", lambda: scripts)
+    monkeypatch.setattr(schema, "NEWEST", newest + 1)
+    PostgresState(url, tmp_path, KEY).close()
+    found = ask(url, "SELECT version, oldest_reader FROM tidegate.about")
+    assert found == [(newest + 1, schema.SEALED)]
+    monkeypatch.setattr(schema, "NEWEST", schema.SEALED - 1)
+    assert str(schema.SEALED) in refusal(lambda: PostgresState(url, tmp_path, KEY)).message
 
 
 def test_a_role_that_may_not_make_the_tables_is_told_what_to_grant(tmp_path):

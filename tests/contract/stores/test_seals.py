@@ -341,6 +341,22 @@ def test_what_a_trigger_writes_in_place_of_the_gate_is_not_sealed(tmp_path, tabl
         place.close()
 
 
+def test_what_was_written_among_the_events_of_the_record_does_not_come_into_it(place, state):
+    state.shared.keep_unrecorded(b"ours")
+    ((ours, _),) = state.shared.unrecorded()
+    place.ask("INSERT INTO unrecorded_events (event) VALUES (%s)", b"theirs")
+    assert state.shared.unrecorded() == ((ours, b"ours"),)
+    place.ask("UPDATE unrecorded_events SET event = %s", b"changed")
+    assert state.shared.unrecorded() == ()
+    place.ask("UPDATE unrecorded_events SET event = %s WHERE id = %s", b"ours", ours)
+    state.shared.forget_unrecorded(ours)
+    assert state.shared.unrecorded() == ()
+    state.shared.keep_unrecorded(b"lost")
+    place.ask("DELETE FROM unrecorded_events")
+    assert state.shared.unrecorded() == ()
+    assert any("unrecorded_events" in each and "removed" in each for each in state.concerns())
+
+
 # The key
 
 
@@ -369,6 +385,16 @@ def test_who_removes_all_seals_does_not_have_the_rows_sealed_anew(place, state):
     place.ask("DELETE FROM seals")
     assert state.tokens.by_digest(DIGEST) is None
     assert "not sealed" in refusal(place.open).message
+
+
+def test_who_empties_a_state_does_not_have_it_begin_anew(place, state):
+    """Its budgets would be gone, and tokens of files and sources of settings still there."""
+    state.budgets.add(BUDGET)
+    for table in ("seals", "budgets"):
+        place.ask(f"DELETE FROM {table}")
+    assert "not sealed" in refusal(place.open).message
+    place.open(is_repair=True).seal_again()
+    assert place.open().budgets.list() == ()
 
 
 def test_a_state_that_was_sealed_again_ends_the_seals_of_before(place, state):

@@ -24,7 +24,7 @@ NEWEST = 4
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""
-SEALED = 3
+SEALED = 4
 """The lowest `NEWEST` of a program that seals rows."""
 OLDEST_SERVER = 140_000
 SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
@@ -122,7 +122,8 @@ def _migrate(connection: StateConnection, moved_to: str) -> None:
                 "INSERT INTO tidegate.about"
                 " (version, oldest_reader, state_id, moved_to, system_id, timeline)"
                 f" SELECT %s, %s, %s, %s, {SYSTEM}, {TIMELINE} ON CONFLICT (one) DO UPDATE"
-                " SET version = excluded.version, oldest_reader = excluded.oldest_reader",
+                " SET version = excluded.version,"
+                " oldest_reader = greatest(about.oldest_reader, excluded.oldest_reader)",
                 (NEWEST, OLDEST_READER, os.urandom(16).hex(), moved_to),
             )
         connection.ask("COMMIT")

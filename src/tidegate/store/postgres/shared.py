@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from tidegate.store.held_rows import Touched
 from tidegate.store.postgres.database import LOCK, Database
 from tidegate.store.postgres.epochs import NONCE_LIFE_S
 
@@ -90,16 +91,29 @@ class PostgresSharedStore:
             return None if row is None else float(row[0])
 
     def keep_unrecorded(self, event: bytes) -> None:
-        with self._database.changing() as connection:
-            connection.ask("INSERT INTO tidegate.unrecorded_events (event) VALUES (%s)", (event,))
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(connection) as held,
+        ):
+            id = connection.number(
+                "INSERT INTO tidegate.unrecorded_events (event) VALUES (%s) RETURNING id", (event,)
+            )
+            held.add("unrecorded_events", id, {"id": id, "event": event})
 
     def unrecorded(self) -> tuple[tuple[int, bytes], ...]:
         with self._database.reading() as connection:
-            rows = connection.ask("SELECT id, event FROM tidegate.unrecorded_events ORDER BY id")
+            rows = self._database.seals.select(
+                connection, "unrecorded_events", "id, event", "ORDER BY id", is_whole=True
+            )
             return tuple((row[0], bytes(row[1])) for row in rows)
 
     def forget_unrecorded(self, id: int) -> None:
-        with self._database.changing() as connection:
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("unrecorded_events", "id = %s", (id,))
+            ),
+        ):
             connection.ask("DELETE FROM tidegate.unrecorded_events WHERE id = %s", (id,))
 
     def forget(self, now: float, window_s: float) -> None:

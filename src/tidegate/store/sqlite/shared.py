@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import cast
 
+from tidegate.store.held_rows import Touched
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 
@@ -74,16 +75,26 @@ class SqliteSharedStore:
             return None if row is None else row[0]
 
     def keep_unrecorded(self, event: bytes) -> None:
-        with self._file.changing(uses_reserve=True) as connection:
+        with (
+            self._file.changing(uses_reserve=True) as connection,
+            self._seals.changing(connection) as held,
+        ):
             connection.execute("INSERT INTO unrecorded_events (event) VALUES (?)", (event,))
+            id = connection.last_insert_rowid()
+            held.add("unrecorded_events", id, {"id": id, "event": event})
 
     def unrecorded(self) -> tuple[tuple[int, bytes], ...]:
         with self._file.reading() as connection:
-            rows = connection.execute("SELECT id, event FROM unrecorded_events ORDER BY id")
-            return tuple(cast("list[tuple[int, bytes]]", rows.fetchall()))
+            rows = self._seals.select(
+                connection, "unrecorded_events", "id, event", "ORDER BY id", is_whole=True
+            )
+            return tuple(cast("list[tuple[int, bytes]]", rows))
 
     def forget_unrecorded(self, id: int) -> None:
-        with self._file.changing() as connection:
+        with (
+            self._file.changing() as connection,
+            self._seals.changing(connection, Touched("unrecorded_events", "id = ?", (id,))),
+        ):
             connection.execute("DELETE FROM unrecorded_events WHERE id = ?", (id,))
 
     def forget(self, now: float, window_s: float) -> None:
