@@ -3,8 +3,8 @@
 They carry what concerns a moment: that a call is to end, or what is under way. What has to last is
 state of its own. A message is kept for `KEPT_S`, and is not synced to a disk.
 
-Where gates have a key (`secrets/cluster_key.py`), each message carries a MAC: the answer of a person
-to a question comes this way, and who can write the state's tables must not give one.
+Where gates have a key (`secrets/cluster_key.py`), each message carries a MAC: the answer of a
+person to a question comes this way, and who can write the state's tables must not give one.
 """
 
 from __future__ import annotations

@@ -54,9 +54,7 @@ class SqliteSourceStore:
         found = known.get(name)
         if found is None:
             with self._rights.reading() as connection:
-                rows = self._seals.select(
-                    connection, "sources", COLUMNS, "WHERE name = ?", (name,)
-                )
+                rows = self._seals.select(connection, "sources", COLUMNS, "WHERE name = ?", (name,))
             if not rows:
                 return None
             found = known[name] = source_of(rows[0])
