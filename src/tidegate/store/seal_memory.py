@@ -42,6 +42,11 @@ class SealMemory:
         """How often the state was sealed as a whole."""
         return self._kept.cluster
 
+    @property
+    def highest(self) -> int:
+        """The highest number of any list that was seen."""
+        return max(self._kept.numbers.values(), default=0)
+
     def new_life(self) -> str:
         """A name for the time from a sealing of all rows to the next."""
         return os.urandom(16).hex()

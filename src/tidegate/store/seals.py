@@ -7,7 +7,7 @@ were not there. Where rows narrow rights (budgets), one that is missing ends the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Literal, NamedTuple
@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Held, Row, Touched
+from tidegate.store.seal_faults import Fault, all_removed, describe, fault_in, mac_in
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import (
     MEANING,
@@ -25,10 +26,10 @@ from tidegate.store.sealed_lists import (
     name_of,
     part_of,
 )
+from tidegate.store.seen_lists import SeenLists, doubt
 
 Run = Callable[[Any, str, Sequence[Any]], list[Row]]
 """Runs a statement on a connection, and gives its rows."""
-Fault = Literal["no seal", "removed", "list"]
 
 CLUSTER = "cluster"
 """The area of the row that says by which key, and in which life of the state, rows are sealed."""
@@ -37,11 +38,6 @@ _MOST_FAULTS = 100
 _NARROWING: frozenset[SealedArea] = frozenset({"budgets"})
 _ORDER: dict[SealedArea, str] = {"approvals": "serial", "tokens": "serial"}
 """In which order rows are locked, where it is not that of their keys: all do it in the same one."""
-_SAYS: dict[Fault, str] = {
-    "no seal": "was written past the gates, and counts as absent",
-    "removed": "was removed past the gates",
-    "list": "has a list of seals that no gate has left so, and counts as absent",
-}
 
 
 class Dialect(NamedTuple):
@@ -66,7 +62,7 @@ class Seals:
         self._life = ""
         self._made: tuple[int, str] | None = None
         self._memory = memory
-        self._known: dict[tuple[str, int], SealedList] = {}
+        self._seen = SeenLists()
         self._faults: dict[tuple[SealedArea, str], Fault] = {}
         self._lock = Lock()
         self.tell: Callable[[str], None] = lambda _: None
@@ -89,12 +85,32 @@ class Seals:
     def concerns(self) -> tuple[str, ...]:
         """The rows that are refused, for people. From memory."""
         with self._lock:
-            return tuple(_describe(*place, fault) for place, fault in self._faults.items())
+            return tuple(describe(*place, fault) for place, fault in self._faults.items())
 
     def forget_numbers(self) -> None:
         """The state is on another server, which may lack the last changes: lists may be older."""
         self._memory.forget_numbers()
-        self._known.clear()
+        self._seen.leave()
+
+    def doubt_lost(self, connection: Any) -> None:
+        """Within a transaction on a new server, have rows count as absent that this process has
+        seen changed or removed on the former one, and whose change is not here. After the COMMIT
+        comes `forget_lost`. Raises: TidegateError STATE_FAILED."""
+        keys, has_doubts = self._keys, False
+        if keys is None:
+            return
+        for (area, part), seen in self._seen.left():
+            found = self._read_list(connection, area, part, self._dialect.lock)
+            made = None if found is None else doubt(area, seen, found)
+            if made is not None:
+                self._update(connection, keys, (area, part), made)
+                has_doubts = True
+        if has_doubts:
+            self._count(connection)
+
+    def forget_lost(self) -> None:
+        """What `doubt_lost` has made is committed."""
+        self._seen.forget_left()
 
     # The beginning
 
@@ -156,6 +172,9 @@ class Seals:
             connection, f"SELECT max(number) FROM {prefix}seals WHERE area = {mark}", (CLUSTER,)
         )
         number = max(had[0][0] or 0, self._memory.cluster) + 1
+        # Higher than those of before, so that gates which run read all lists anew.
+        highest = run(connection, f"SELECT max(number) FROM {prefix}seals", ())
+        first = max(highest[0][0] or 0, self._memory.highest) + 1
         life = self._memory.new_life()
         run(connection, f"DELETE FROM {prefix}seals", ())
         made = SealedList(number, {"life": bytes.fromhex(life)})
@@ -169,9 +188,17 @@ class Seals:
                 macs[part_of(name)][name] = keys.row(area, row)
                 sealed += 1
             for part, each in enumerate(macs):
-                self._insert(connection, keys, area, part, SealedList(1, each))
+                self._insert(connection, keys, area, part, SealedList(first, each))
+        self._count(connection)
         self._made = number, life
         return sealed
+
+    def _count(self, connection: Any) -> None:
+        """Have all gates read again what each topic (`store/versions.py`) holds."""
+        run, table = self._dialect.run, f"{self._dialect.prefix}generations"
+        # In the order in which transactions count, so that no two wait for each other.
+        run(connection, f"SELECT area FROM {table} ORDER BY area{self._dialect.lock}", ())
+        run(connection, f"UPDATE {table} SET value = value + 1", ())
 
     def begin_new_life(self) -> None:
         """What `seal_all` has made is committed: rows are sealed from now on."""
@@ -188,7 +215,7 @@ class Seals:
             )
         if self._key is not None:
             self._life, self._keys = life, SealKeys(self._key, life)
-            self._known.clear()
+            self._seen.clear()
 
     def _has_rows(self, connection: Any) -> bool:
         prefix = self._dialect.prefix
@@ -242,15 +269,15 @@ class Seals:
             good, names = [], set[str]()
             for row in rows:
                 name = name_of(row[0])
-                if _mac_in(lists, name) == keys.row(area, row[: len(meaning)]):
+                if mac_in(lists, name) == keys.row(area, row[: len(meaning)]):
                     good.append(row[len(meaning) :])
                     names.add(name)
                 else:
-                    faults[name] = "no seal"
+                    faults[name] = fault_in(lists, name)
             if is_whole:
                 found = {name_of(row[0]) for row in rows}
                 for each in lists.values():
-                    faults.update(_all_removed(each.macs.keys() - found))
+                    faults.update(all_removed(each, found))
             if not self._has_news(area, faults):
                 break
         self._note(area, faults, names, is_whole=is_whole)
@@ -268,7 +295,7 @@ class Seals:
         if self._keys is None or not names:
             return frozenset()
         lists, _ = self._read_lists(connection, area)
-        return frozenset(name for name in names if _mac_in(lists, name) is not None)
+        return frozenset(name for name in names if mac_in(lists, name) is not None)
 
     def _read_lists(
         self, connection: Any, area: SealedArea
@@ -281,7 +308,7 @@ class Seals:
         lists: dict[int, SealedList] = {}
         faults: dict[str, Fault] = {}
         for part in range(PARTS):
-            known = self._known.get((area, part))
+            known = self._seen.get((area, part))
             if known is None or known.number != numbers.get(part):
                 known = self._read_list(connection, area, part)
             if known is None:
@@ -308,7 +335,7 @@ class Seals:
             # Another thread may have seen the next one since this one was read.
             if self._memory.see(area, part, number):
                 if not lock:
-                    self._known[area, part] = found
+                    self._seen.read((area, part), found)
                 return found
         return None
 
@@ -344,10 +371,10 @@ class Seals:
             lists, faults = self._read_lists(connection, area) if rows else ({}, {})
             for row in rows:
                 name, mac = name_of(row[0]), self._keys.row(area, row)
-                if _mac_in(lists, name) == mac:
+                if mac_in(lists, name) == mac:
                     held.keep(each, row, mac)
                 else:
-                    faults[name] = "no seal"
+                    faults[name] = fault_in(lists, name)
             self._note(area, faults)
         yield held
         for area in MEANING:  # in one order
@@ -412,13 +439,19 @@ class Seals:
         made = SealedList(
             had.number + 1, {name: mac for name, mac in macs.items() if mac is not None}
         )
+        self._update(connection, keys, (area, part), made)
+
+    def _update(
+        self, connection: Any, keys: SealKeys, place: tuple[SealedArea, int], made: SealedList
+    ) -> None:
         table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
         self._dialect.run(
             connection,
             f"UPDATE {table} SET number = {mark}, body = {mark}, mac = {mark}"
             f" WHERE area = {mark} AND part = {mark}",
-            (made.number, *keys.write(area, part, made), area, part),
+            (made.number, *keys.write(*place, made), *place),
         )
+        self._seen.write(place, made)
 
     # Faults
 
@@ -447,20 +480,7 @@ class Seals:
             for name, fault in news:
                 self._faults[area, name] = fault
         for name, fault in news:
-            self.tell(_describe(area, name, fault))
-
-
-def _all_removed(names: Iterable[str]) -> dict[str, Fault]:
-    return dict.fromkeys(names, "removed")
-
-
-def _mac_in(lists: Mapping[int, SealedList], name: str) -> bytes | None:
-    found = lists.get(part_of(name))
-    return None if found is None else found.macs.get(name)
-
-
-def _describe(area: str, name: str, fault: Fault) -> str:
-    return f"the row {name} of `{area}` in the state {_SAYS[fault]}"
+            self.tell(describe(area, name, fault))
 
 
 def _refused(

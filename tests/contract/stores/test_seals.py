@@ -413,8 +413,14 @@ def test_a_state_that_was_sealed_again_ends_the_seals_of_before(place, state):
 def test_a_gate_that_runs_follows_a_state_that_is_sealed_again(place, state, tmp_path):
     state.tokens.add(TOKEN, DIGEST)
     (tmp_path / "b").mkdir()
+    place.ask(
+        "INSERT INTO sources (id, name, url, engine, dialect, access, agents, approval_for, tags)"
+        " VALUES ('s9', 'past', 'sqlite:////tmp/x.db', 'sqlite', 'sqlite', 'read', 'on', '', '[]')"
+    )
+    assert state.sources.list() == () and state.concerns()
     other = place.open(directory=tmp_path / "b", is_repair=True)
     other.seal_again()
+    assert [each.name for each in state.sources.list()] == ["past"]
     other.tokens.add(structs.replace(TOKEN, id="t2", name="bob"), b"2" * 32)
     assert state.tokens.by_digest(DIGEST) == TOKEN
     assert [each.name for each in state.tokens.list()] == ["ann", "bob"]

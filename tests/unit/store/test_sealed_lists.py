@@ -7,6 +7,7 @@ from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Held, Touched
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import MEANING, SealedList, SealKeys, part_of, same
+from tidegate.store.seen_lists import DOUBT, doubt
 
 KEY = ClusterKey("a key of the gates in tests, long enough")
 KEYS = SealKeys(KEY, "life")
@@ -81,3 +82,24 @@ def test_a_row_must_hold_what_was_written_and_otherwise_what_it_held():
     assert held.is_as_wanted("budgets", ("new", *row[1:]))
     held.add("budgets", "unsaid")
     assert not held.is_as_wanted("budgets", ("unsaid", *row[1:]))
+
+
+def test_rows_that_a_former_server_had_otherwise_are_in_doubt():
+    seen = SealedList(7, {"same": b"1", "changed": b"2", "lost": b"3"})
+    found = SealedList(6, {"same": b"1", "changed": b"old", "removed": b"4"})
+    made = doubt("tokens", seen, found)
+    assert made == SealedList(8, {"same": b"1", "changed": DOUBT, "removed": DOUBT})
+    assert doubt("tokens", seen, made) is None  # at the next gate that has seen the same
+    assert doubt("tokens", seen, found._replace(macs=seen.macs)) is None
+    later = SealedList(9, {"changed": b"5"})  # another gate saw more
+    assert doubt("tokens", later, made) == SealedList(
+        10, {"same": DOUBT, "changed": DOUBT, "removed": DOUBT}
+    )
+
+
+def test_a_budget_that_was_lost_is_in_doubt_and_one_that_is_back_is_not():
+    seen = SealedList(7, {"changed": b"2", "lost": b"3"})
+    found = SealedList(6, {"changed": b"old", "removed": b"4"})
+    assert doubt("budgets", seen, found) == SealedList(
+        8, {"changed": DOUBT, "lost": DOUBT, "removed": b"4"}
+    )

@@ -3,7 +3,8 @@
 It may lack what was written last. What was used up there may be unused here, and what was taken
 away may be back. So a new epoch begins, once, by the gate that finds it first: grants that were not
 used, codes and links that wait end, and sealed requests of before count no more. Each gate writes
-the revocations of tokens again that it has seen.
+the revocations of tokens again that it has seen; of other changes of rights that it has seen and
+that are not there it says that the rows are in doubt (`store/seen_lists.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ _ENDS = (
     "UPDATE tidegate.pairings SET state = 'burnt' WHERE state = 'approved'",
     "DELETE FROM tidegate.operator_links",
 )
+_BEYOND = 1_000_000
+"""Far more changes than a standby lacks."""
 
 
 class Place(NamedTuple):
@@ -70,7 +73,7 @@ class Epochs:
             self._check(place.system_id, place.timeline)
             if last is not None and last[:2] != place[:2]:
                 self._database.seals.forget_numbers()
-                self._revoke_again()
+                self._narrow_again()
             if place.is_new:
                 self._begin(place)
             if last is None or last[:2] != place[:2]:
@@ -138,27 +141,26 @@ class Epochs:
                 " epoch_at = extract(epoch FROM clock_timestamp())",
                 (place.system_id, place.timeline),
             )
+            # Beyond what any gate has seen on the former server, so that all read all again.
+            connection.ask("SELECT area FROM tidegate.generations ORDER BY area FOR UPDATE")
+            connection.ask("UPDATE tidegate.generations SET value = value + %s", (_BEYOND,))
 
-    def _revoke_again(self) -> None:
-        seen = dict(self._revoked)
-        with (
-            self._database.changing("rights") as connection,
-            self._database.seals.changing(
-                connection,
-                Touched(
-                    "tokens",
-                    "revoked_at IS NULL AND id = ANY(%s)",
-                    (list(seen),),
-                    {"revoked_at": UNSAID},
-                ),
-            ),
-        ):
-            connection.ask(
-                "UPDATE tidegate.tokens SET revoked_at = seen.at"
-                " FROM unnest(%s::text[], %s::float8[]) AS seen (id, at)"
-                " WHERE tokens.id = seen.id AND revoked_at IS NULL",
-                (list(seen), list(seen.values())),
-            )
+    def _narrow_again(self) -> None:
+        seen, seals = dict(self._revoked), self._database.seals
+        again = Touched(
+            *("tokens", "revoked_at IS NULL AND id = ANY(%s)", (list(seen),)),
+            {"revoked_at": UNSAID},
+        )
+        with self._database.changing("rights", "operators") as connection:
+            with seals.changing(connection, again):
+                connection.ask(
+                    "UPDATE tidegate.tokens SET revoked_at = seen.at"
+                    " FROM unnest(%s::text[], %s::float8[]) AS seen (id, at)"
+                    " WHERE tokens.id = seen.id AND revoked_at IS NULL",
+                    (list(seen), list(seen.values())),
+                )
+            seals.doubt_lost(connection)
+        seals.forget_lost()
 
 
 def find_place(connection: StateConnection) -> Place:
