@@ -48,6 +48,18 @@ class Gate:
         peer.token = token
         return peer
 
+    def begin_session(self, token):
+        """A client of an earlier revision, whose session begins at this gate."""
+        peer = HttpPeer(self.port, "2025-11-25")
+        peer.token = token
+        opened = {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }  # fmt: skip
+        peer.exchange({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opened})
+        peer.notify("notifications/initialized")
+        return peer
+
     def ask(self, token, sql="SELECT name FROM towns"):
         """The status of a call, and what it says."""
         message = {
@@ -90,12 +102,20 @@ def token_of(gate, name, *words):
     return made.out.strip()
 
 
-def test_rights_questions_and_lockouts_are_those_of_both_gates(gates):
+def test_rights_questions_and_lockouts_are_those_of_both_gates(gates, monkeypatch):
     a, b, server, database = gates
     agent = token_of(a, "agent", "--scope", "readWrite")
     for gate in (a, b):
         status, said = gate.ask(agent)
         assert status == 200 and "Lemberg" in said
+
+    # A session of an earlier revision is known at both, by a key that the state does not hold.
+    peer = a.begin_session(agent)
+    peer.port = b.port
+    called = {"name": "query", "arguments": {"sql": "SELECT name FROM towns", "source": "towns"}}
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": called}
+    assert "Lemberg" in json.dumps(peer.exchange(call).result)
+    assert server.ask("SELECT name FROM tidegate.shared_secrets", database) == []
 
     # A question that was asked at one gate is answered for both, and the grant is used once.
     change = "INSERT INTO towns VALUES ('Lviv')"
@@ -129,6 +149,11 @@ def test_rights_questions_and_lockouts_are_those_of_both_gates(gates):
         assert verified.status == 0, verified.err
     assert {json.loads(line)["name"] for line in lines(a) if "token." in line} >= {"token.revoked"}
 
+    # One with another key does not join.
+    monkeypatch.setenv("PGTEST_KEY", "the key of other gates, which is as long as that")
+    refused = a.run("serve")
+    assert refused.status == 78 and "another key" in refused.err
+
 
 def test_the_records_of_both_gates_are_proved_together_and_a_copied_volume_is_refused(
     gates, tmp_path
@@ -146,7 +171,9 @@ def test_the_records_of_both_gates_are_proved_together_and_a_copied_volume_is_re
     # A copy of one gate's volume, with the settings of its own place, is no gate.
     copied = tmp_path / "copy"
     shutil.copytree(a.directory / "state", copied)
-    state = ("--state", str(copied), "--state", URL)
+    settings = tmp_path / "copy.toml"
+    settings.write_text('state_key = "${ENV:PGTEST_KEY}"\n')
+    state = ("--config", str(settings), "--state", str(copied), "--state", URL)
     refused = tidegate("serve", "--http", "127.0.0.1:0", *state)
     assert refused.status == 74
     assert f":{a.directory / 'state'}` writes: this is a copy of it" in refused.err
