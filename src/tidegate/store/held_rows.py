@@ -35,6 +35,7 @@ class Held:
         self.before: dict[SealedArea, dict[Any, bytes]] = {}
         self.added: dict[SealedArea, list[Any]] = {}
         self._written: set[tuple[SealedArea, Any]] = set()
+        self._gone: set[tuple[SealedArea, Any]] = set()
         self._wanted: dict[tuple[SealedArea, Any], tuple[Row | None, Mapping[str, Any]]] = {}
 
     def keep(self, touched: Touched, row: Row, mac: bytes) -> None:
@@ -55,6 +56,15 @@ class Held:
             row, former = self._wanted[area, key]
             self._wanted[area, key] = row, {**former, **sets}
 
+    def expect_all(self, area: SealedArea, **sets: Any) -> None:
+        """Say so of all rows of an area that were locked."""
+        for key in self.before.get(area, {}):
+            self.expect(area, key, **sets)
+
+    def expect_gone(self, *areas: SealedArea) -> None:
+        """Say that the transaction has removed all rows of these areas that were locked."""
+        self._gone.update((area, key) for area in areas for key in self.before.get(area, {}))
+
     def was(self, area: SealedArea, key: Any) -> dict[str, Any]:
         """The columns of a row as they were when it was locked; none without seals."""
         row, _ = self._wanted.get((area, key), (None, _NOTHING))
@@ -72,6 +82,8 @@ class Held:
         """Whether the row holds what the gate wrote, and otherwise what it held before. A statement
         whose condition no longer holds leaves all as it was."""
         before, sets = self._wanted.get((area, row[0]), (None, _NOTHING))
+        if (area, row[0]) in self._gone:
+            return False
         if before == row and (area, row[0]) not in self._written:
             return True
         for place, name in enumerate(MEANING[area]):

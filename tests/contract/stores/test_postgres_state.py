@@ -6,6 +6,7 @@ import threading
 
 import psycopg
 import pytest
+from msgspec import structs
 
 import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
@@ -95,6 +96,47 @@ def test_a_sealed_state_is_for_programs_that_seal_and_stays_so(url, tmp_path, mo
     assert found == [(newest + 1, schema.SEALED)]
     monkeypatch.setattr(schema, "NEWEST", schema.SEALED - 1)
     assert str(schema.SEALED) in refusal(lambda: PostgresState(url, tmp_path, KEY)).message
+
+
+def test_gates_of_two_versions_work_together_until_the_older_one_is_too_old(
+    url, tmp_path, monkeypatch
+):
+    older = PostgresState(url, tmp_path / "a", KEY)
+    older.versions.follow()
+    script = tmp_path / "next.sql"
+    script.write_text(
+        "ALTER TABLE tidegate.tokens ADD COLUMN colour text NOT NULL DEFAULT '';"
+        "CREATE TABLE tidegate.colours (name text PRIMARY KEY)"
+    )
+    scripts = [*schema.scripts(), script]
+    monkeypatch.setattr(schema, "scripts", lambda: scripts)
+    monkeypatch.setattr(schema, "NEWEST", schema.NEWEST + 1)
+    newer = PostgresState(url, tmp_path / "b", KEY)
+    newer.versions.follow()
+    assert ask(url, "SELECT version FROM tidegate.about") == [(schema.NEWEST,)]
+
+    # What one of them writes is there for the other, in both directions.
+    token = TokenEntry("t1", "ann", "tg_", Scope.READ_ONLY, None, 1.0)
+    older.tokens.add(token, b"1" * 32)
+    newer.tokens.add(structs.replace(token, id="t2", name="bob"), b"2" * 32)
+    assert newer.tokens.by_digest(b"1" * 32) == token
+    assert older.tokens.by_digest(b"2" * 32) is not None
+    assert older.tokens.revoke("bob", 5.0) is not None
+    wait_until(lambda: newer.tokens.revoked(["t1", "t2"]) == {"t2"}, "the newer one has seen it")
+    bounds = ApprovalBounds(0.0, 0.0, 99, 99)
+    newer.approvals.admit(PendingApproval("a1", "d", "pending", "t1", SUBJECT, 1.0), bounds)
+    assert older.approvals.resolve("a1", "allowed", "ada", "", 2.0)
+    assert newer.approvals.answer("d", bounds, 6.0) is not None
+    assert older.approvals.answer("d", bounds, 6.0) is None
+    assert not older.concerns() and not newer.concerns()
+    newer.close()
+
+    # The version after that one removes what the older one needs.
+    ask(url, f"UPDATE tidegate.about SET version = 99, oldest_reader = {schema.NEWEST}")
+    wait_until(lambda: older.versions.is_stale, "the older one lets nothing through")
+    with pytest.raises(TidegateError, match=f"knows version {schema.NEWEST}"):
+        older.versions.check()
+    older.close()
 
 
 def test_a_role_that_may_not_make_the_tables_is_told_what_to_grant(tmp_path):

@@ -36,6 +36,7 @@ TOKEN = TokenEntry("t1", "ann", "tg_1", Scope.READ_ONLY, frozenset({"shop"}), 1.
 DIGEST = b"1" * 32
 SOURCE = Source("s1", "shop", "sqlite:////tmp/shop.db", "sqlite", "sqlite")
 BUDGET = Budget("b1", "calls", "day", 10)
+SESSION = OperatorSession("n1", "o1", "link", 1.0, 1.0, 900.0, None, "ip", "b")
 
 
 class Sqlite:
@@ -311,15 +312,24 @@ def test_a_row_that_was_put_right_counts_again(place, state):
         ("tokens", "UPDATE", "NEW.revoked_at := NULL"),
         ("approvals", "UPDATE", "NEW.uses := 0; NEW.state := 'allowed'"),
         ("operators", "INSERT", "NEW.hash := 'x'::bytea"),
+        ("approvals", "UPDATE OF uses", "NEW.uses := -9"),
+        ("operator_sessions", "DELETE", "RETURN NULL"),
+        ("operators", "DELETE", "RETURN NULL"),
+        ("sources", "DELETE", "RETURN NULL"),
     ],
 )
 def test_what_a_trigger_writes_in_place_of_the_gate_is_not_sealed(tmp_path, table, event, does):
     postgres_state.empty_state()
     place = Postgres(tmp_path)
     state = place.open()
-    if event == "UPDATE":
+    if event != "INSERT":
         state.tokens.add(TOKEN, DIGEST)
         allow(state)
+        state.sources.add(SOURCE)
+        state.operators.add(OperatorEntry("o1", "ada", b"s", b"h", (), 1.0))
+        state.operators.add_session(SESSION, b"n" * 32)
+    if event == "UPDATE OF uses":
+        assert state.approvals.answer("d", BOUNDS, 120.0) is not None
     act = {
         ("tokens", "INSERT"): lambda: state.tokens.add(TOKEN, DIGEST),
         ("tokens", "UPDATE"): lambda: state.tokens.revoke("ann", 5.0),
@@ -327,6 +337,10 @@ def test_what_a_trigger_writes_in_place_of_the_gate_is_not_sealed(tmp_path, tabl
         ("operators", "INSERT"): lambda: state.operators.add(
             OperatorEntry("o1", "ada", b"s", b"h", (), 1.0)
         ),
+        ("approvals", "UPDATE OF uses"): lambda: state.approvals.give_back("a1"),
+        ("operator_sessions", "DELETE"): lambda: state.operators.end_sessions(operator="o1"),
+        ("operators", "DELETE"): lambda: state.operators.remove("o1"),
+        ("sources", "DELETE"): lambda: state.sources.remove("shop"),
     }[table, event]
     place.ask(
         "CREATE FUNCTION tidegate.evil() RETURNS trigger LANGUAGE plpgsql AS"

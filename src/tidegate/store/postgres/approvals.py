@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.statements import DryRun
-from tidegate.store.held_rows import UNSAID, Held, Touched
+from tidegate.store.held_rows import Held, Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
@@ -93,13 +93,20 @@ class PostgresApprovalStore:
             return self._answer(connection, held, digest, bounds, now)
 
     def give_back(self, id: str) -> None:
-        self._reseal(
-            id,
-            {"state": "allowed", "ended_at": None, "uses": UNSAID},
-            "state = 'allowed', ended_at = NULL, uses = uses - 1"
-            " WHERE id = %s AND state IN ('used', 'allowed') AND uses > 0",
-            id,
-        )
+        sets = {"state": "allowed", "ended_at": None}
+        with (
+            self._database.changing() as connection,
+            self._database.seals.changing(
+                connection, Touched("approvals", "id = %s", (id,), sets)
+            ) as held,
+        ):
+            changed = held.has("approvals", id) and connection.change(
+                "UPDATE tidegate.approvals SET state = 'allowed', ended_at = NULL, uses = uses - 1"
+                " WHERE id = %s AND state IN ('used', 'allowed') AND uses > 0",
+                (id,),
+            )
+            if changed and (was := held.was("approvals", id)):
+                held.expect("approvals", id, uses=was["uses"] - 1)
 
     def resolve(
         self,

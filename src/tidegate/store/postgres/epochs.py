@@ -130,12 +130,15 @@ class Epochs:
                 ),
                 Touched("pairings", "state = 'approved'", (), {"state": "burnt"}),
                 Touched("operator_links", "true"),
-            ),
+            ) as held,
         ):
             if not find_place(connection).is_new:
                 return  # another gate was first
             for statement in _ENDS:
                 connection.ask(statement)
+            held.expect_all("approvals")
+            held.expect_all("pairings")
+            held.expect_gone("operator_links")
             connection.ask(
                 "UPDATE tidegate.about SET system_id = %s, timeline = %s,"
                 " epoch_at = extract(epoch FROM clock_timestamp())",
@@ -147,18 +150,17 @@ class Epochs:
 
     def _narrow_again(self) -> None:
         seen, seals = dict(self._revoked), self._database.seals
-        again = Touched(
-            *("tokens", "revoked_at IS NULL AND id = ANY(%s)", (list(seen),)),
-            {"revoked_at": UNSAID},
-        )
+        again = Touched("tokens", "revoked_at IS NULL AND id = ANY(%s)", (list(seen),))
         with self._database.changing("rights", "operators") as connection:
-            with seals.changing(connection, again):
+            with seals.changing(connection, again) as held:
                 connection.ask(
                     "UPDATE tidegate.tokens SET revoked_at = seen.at"
                     " FROM unnest(%s::text[], %s::float8[]) AS seen (id, at)"
                     " WHERE tokens.id = seen.id AND revoked_at IS NULL",
                     (list(seen), list(seen.values())),
                 )
+                for id in held.keys("tokens") or ():
+                    held.expect("tokens", id, revoked_at=seen[id])
             seals.doubt_lost(connection)
         seals.forget_lost()
 

@@ -87,13 +87,15 @@ class PostgresOperatorStore:
                     connection.ask(
                         f"DELETE FROM tidegate.{table} WHERE operator = %s", (operator.id,)
                     )
+                held.expect_gone("operator_links", "operator_sessions")
             return changed > 0
 
     def remove(self, id: str, check: CheckOperators | None = None) -> bool:
         with (
             self._database.changing("operators", "windows", "queries") as connection,
-            self._database.seals.changing(connection, *_touched(id)),
+            self._database.seals.changing(connection, *_touched(id)) as held,
         ):
+            held.expect_gone("operators", "operator_links", "operator_sessions")
             if check is not None:
                 check(self._all(connection))
             named = "(SELECT name FROM tidegate.operators WHERE id = %s)"
@@ -184,8 +186,9 @@ class PostgresOperatorStore:
             self._database.changing() as connection,
             self._database.seals.changing(
                 connection, Touched("operator_sessions", "id = %s OR operator = %s", (id, operator))
-            ),
+            ) as held,
         ):
+            held.expect_gone("operator_sessions")
             return connection.change(
                 "DELETE FROM tidegate.operator_sessions WHERE id = %s OR operator = %s",
                 (id, operator),

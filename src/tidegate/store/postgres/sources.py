@@ -130,8 +130,11 @@ class PostgresSourceStore:
     def remove(self, name: str) -> bool:
         with (
             self._database.changing("rights") as connection,
-            self._database.seals.changing(connection, Touched("sources", "name = %s", (name,))),
+            self._database.seals.changing(
+                connection, Touched("sources", "name = %s", (name,))
+            ) as held,
         ):
+            held.expect_gone("sources")
             return connection.change("DELETE FROM tidegate.sources WHERE name = %s", (name,)) > 0
 
     def _current(self) -> tuple[tuple[Source, ...], dict[str, Source]]:
