@@ -11,6 +11,7 @@ PRODUCT = Product(
             {
                 "state backup": "state backup gate.backup --passphrase-file backup.key",
                 "state copy": "state copy 'postgresql://gate:${ENV:STATE_PASSWORD}@db/tidegate'",
+                "state seal": "state seal",
                 "state restore": "state restore gate.backup --state new --record old/audit",
             },
         )
