@@ -20,11 +20,11 @@ from tidegate.store.postgres.connection import StateConnection, failed, moved
 from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, Database, connect_once
 from tidegate.store.sealed_lists import MEANING
 
-NEWEST = 4
+NEWEST = 5
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""
-SEALED = 4
+SEALED = 5
 """The lowest `NEWEST` of a program that seals rows."""
 OLDEST_SERVER = 140_000
 SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
