@@ -283,7 +283,8 @@ class Seals:
         self._note(area, faults, names, is_whole=is_whole)
         if faults and area in _NARROWING:
             raise _refused(
-                f"Rows of `{area}` in the state were changed or removed past the gates.",
+                f"Rows of `{area}` in the state were changed or removed past the gates, or were"
+                " lost with a server.",
                 "See what is there, put them right, then run `tidegate state seal`.",
                 Code.STATE_FAILED,
             )

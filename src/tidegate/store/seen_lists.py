@@ -51,7 +51,7 @@ class SeenLists:
     def leave(self) -> None:
         """The state is on another server: keep what was seen on the former one for `left`."""
         for lists in (self._read, self._written):
-            for place, seen in lists.items():
+            for place, seen in list(lists.items()):  # others may read lists meanwhile
                 had = self._left.get(place)
                 if had is None or had.number < seen.number:
                     self._left[place] = seen
