@@ -71,6 +71,7 @@ class Gate:
         variable = "PGTEST_STATE" if link is None else "PGTEST_STATE_TCP"
         given: dict[str, object] = {
             "state": str(self.state), "state_url": f"${{ENV:{variable}}}",
+            "state_key": "${ENV:PGTEST_KEY}",
             "http": f"{self.address}:{self.http}", "workers": workers, "stop_grace_s": 2,
             "proxy_protocol": True, "trusted_proxies": [self.proxy],
             "console": {"enabled": False},
@@ -173,6 +174,8 @@ class Fleet:
         self.pair.primary.ask("CREATE DATABASE tidegate")
         stack.callback(_set, "PGTEST_STATE", os.environ.get("PGTEST_STATE"))
         _set("PGTEST_STATE", self.pair.url("tidegate"))
+        stack.callback(_set, "PGTEST_KEY", os.environ.get("PGTEST_KEY"))
+        _set("PGTEST_KEY", "a key of all gates of this fleet, long enough")
         if link is not None:
             stack.callback(_set, "PGTEST_STATE_TCP", None)
             _set("PGTEST_STATE_TCP", self.pair.url("tidegate", link.cut_off))
