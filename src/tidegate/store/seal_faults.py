@@ -1,4 +1,4 @@
-"""What is wrong with a row that gives rights, or with a list of seals, and how people are told."""
+"""What is wrong with a row that gives rights, or with a list of seals, and what is said of it."""
 
 from __future__ import annotations
 

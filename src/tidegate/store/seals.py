@@ -172,7 +172,7 @@ class Seals:
             connection, f"SELECT max(number) FROM {prefix}seals WHERE area = {mark}", (CLUSTER,)
         )
         number = max(had[0][0] or 0, self._memory.cluster) + 1
-        # Higher than those of before, so that gates which run read all lists anew.
+        # Higher than those of before, so that gates which run read all lists again.
         highest = run(connection, f"SELECT max(number) FROM {prefix}seals", ())
         first = max(highest[0][0] or 0, self._memory.highest) + 1
         life = self._memory.new_life()
