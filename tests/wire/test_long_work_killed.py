@@ -107,7 +107,11 @@ class KilledGate(Gate):
         self.shares_state = state == "postgres"
         if self.shares_state:
             postgres_state.empty_state()
+            key = directory / "key"
+            key.write_text("a key of the gate in this test, long enough")
+            key.chmod(0o600)
             self.more += f'state_url = "{postgres_state.state_url()}"\n'
+            self.more += f'state_key = "${{FILE:{key}}}"\n'
         self.up = threading.Event()
         super().__init__(directory)
 
