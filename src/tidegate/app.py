@@ -278,7 +278,8 @@ class App:
             key=self.cluster_key.derive("messages") if self.cluster_key is not None else None,
         )
         self.other_processes = OtherProcesses(
-            self.mailbox, self.gateway.running, self.connections.source_of
+            *(self.mailbox, self.gateway.running, self.connections.source_of),
+            "" if self.lease is None else self.lease.id,
         )
         self.shared_sessions = SharedSessions(self.state, self.siblings, self.mailbox)
         self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)

@@ -1,13 +1,15 @@
 """The calls under way in other processes on the same state, and how they are ended from here.
 
-A process that is asked to (`WATCH`) sends the list of its calls whenever it changes, for as long as
-someone watches. The list holds names of sources and no URL, and the statements as Now shows them.
-The id of a call begins with that of its process, so a cancel is for that one alone.
+A process that is asked to (`WATCH`) sends the list of its calls whenever it changes, and every
+`AGAIN_S`, for as long as someone watches: one that sends nothing does not answer. The list holds
+names of sources and no URL, and the statements as Now shows them. The id of a call begins with that
+of its process, so a cancel is for that one alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -51,24 +53,30 @@ class _SentCall(msgspec.Struct, frozen=True, array_like=True):
 
 
 class _SentCalls(msgspec.Struct, frozen=True, array_like=True):
-    """The oldest calls of a process, and how many there are besides."""
+    """The oldest calls of a process, how many there are besides, and its gate, empty where gates
+    do not share the state."""
 
     calls: tuple[_SentCall, ...]
     more: int
+    gate: str = ""
 
 
 class OtherProcesses:
-    """What other processes run. `find_source` gives a source by its name. On the event loop."""
+    """What other processes run. `find_source` gives a source by its name; `gate` is the id of the
+    gate that this process serves. On the event loop."""
 
     def __init__(
         self,
         mailbox: Mailbox,
         running: RunningCalls,
         find_source: Callable[[str], Source | None],
+        gate: str = "",
     ) -> None:
         self._mailbox = mailbox
         self._running = running
         self._find_source = find_source
+        self._gate = gate
+        self._first_asked_at = float("-inf")
         self._asked_at = float("-inf")
         self._watched_until = float("-inf")
         self._telling: asyncio.Task[None] | None = None
@@ -84,6 +92,8 @@ class OtherProcesses:
         """Have the others send their calls for `WATCH_S` from now on. Never raises: without the
         state nothing of others is known."""
         now = asyncio.get_running_loop().time()
+        if now - self._asked_at >= WATCH_S:
+            self._first_asked_at = now
         if now - self._asked_at >= ASK_S:
             self._asked_at = now
             with suppress(TidegateError):
@@ -98,6 +108,14 @@ class OtherProcesses:
         lists = [sent for _, sent in self._lists.values()]
         found = [self._read(call) for sent in lists for call in sent.calls]
         return found, sum(sent.more for sent in lists)
+
+    def answering(self) -> Counter[str] | None:
+        """How many processes of each other gate answer; None as long as they have not had the time
+        to."""
+        self.calls()
+        if asyncio.get_running_loop().time() - self._first_asked_at < GONE_S:
+            return None
+        return Counter(sent.gate for _, sent in self._lists.values())
 
     def find(self, id: str) -> RunningCall | None:
         """The call of that id, if it is under way in another process."""
@@ -117,11 +135,9 @@ class OtherProcesses:
 
     async def _tell(self) -> None:
         loop, sent, sent_at = asyncio.get_running_loop(), b"", float("-inf")
-        empty = _encoded([], 0)
         while (now := loop.time()) < self._watched_until:
-            body = _encoded(*self._running.oldest(MOST_CALLS, _everything))
-            is_due = body != empty and now - sent_at >= AGAIN_S
-            if body != (sent or empty) or is_due:
+            body = _encoded(*self._running.oldest(MOST_CALLS, _everything), self._gate)
+            if body != sent or now - sent_at >= AGAIN_S:
                 with suppress(TidegateError):  # it is sent again
                     await self._mailbox.send(CALLS, body)
                     sent, sent_at = body, now
@@ -144,12 +160,12 @@ def _everything(actor: Actor, source: Source | None) -> bool:
     return True
 
 
-def _encoded(calls: Sequence[RunningCall], more: int) -> bytes:
+def _encoded(calls: Sequence[RunningCall], more: int, gate: str) -> bytes:
     sent = [_sent(each) for each in calls]
-    body = msgspec.json.encode(_SentCalls(tuple(sent), more))
+    body = msgspec.json.encode(_SentCalls(tuple(sent), more, gate))
     if len(body) > MOST_BYTES:
         short = [structs.replace(each, statement="") for each in sent]
-        body = msgspec.json.encode(_SentCalls(tuple(short), more))
+        body = msgspec.json.encode(_SentCalls(tuple(short), more, gate))
     return body
 
 

@@ -2,8 +2,8 @@
 
 An operator sees the calls and figures of the sources on which it has a role; what is about no
 source, or about one that no role names, is for those with a role on all. It may end the calls on
-sources where it may answer, and everywhere those of its own tokens. Calls and figures are those of
-all processes on this state.
+sources where it may answer, and everywhere those of its own tokens. Calls are those of all
+processes on this state; figures are those of this gate's record.
 """
 
 from __future__ import annotations
@@ -30,8 +30,10 @@ from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
 from tidegate.products.console.activity_counts import count_calls
 from tidegate.products.console.cards import source_fields
+from tidegate.products.console.gates import gate_rows
 from tidegate.products.console.sign_in import actor_of
 from tidegate.store.calls import change_state, read_state
+from tidegate.store.gates import GateStore
 from tidegate.system.disks import free_bytes
 from tidegate.webhook.sender import WebhookHealth
 
@@ -75,6 +77,16 @@ class Conditions(NamedTuple):
     webhook: Callable[[], WebhookHealth]
 
 
+class Others(NamedTuple):
+    """The other `processes` on this state, whose calls are shown and ended, too; the `gates` of the
+    state, its time `now`, and the id of this gate, `own`, empty where gates do not share it."""
+
+    processes: OtherProcesses
+    gates: GateStore
+    now: Callable[[], float]
+    own: str
+
+
 class Now:
     """What an operator may see of the present."""
 
@@ -88,8 +100,7 @@ class Now:
         note_done: Note,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.others: OtherProcesses | None = None
-        """The other processes on this state, whose calls are shown and ended, too."""
+        self.others: Others | None = None
         self._gateway = gateway
         self._figures = figures
         self._index = index
@@ -115,7 +126,7 @@ class Now:
         self._watched[signed_in.session.id] = self._clock() + WATCHED_S
         self._catch_up()
         if self.others is not None:
-            await self.others.watch()
+            await self.others.processes.watch()
         seen = [each for each in self._conditions.sources() if signed_in.may("viewer", each.name)]
         record = await asyncio.to_thread(self._conditions.record)
         figures = await self._series(span, query.get("source", ""), signed_in)
@@ -133,7 +144,16 @@ class Now:
                 "free_bytes": free,
             },
             "webhook": msgspec.to_builtins(self._conditions.webhook()),
+            "gates": await self._gates(signed_in),
         }
+
+    async def _gates(self, signed_in: SignedIn) -> list[dict[str, Any]]:
+        """The gates on the state, for those who may see all sources: they name machines."""
+        others = self.others
+        if others is None or not others.own or not holds(signed_in.operator.roles, "viewer", None):
+            return []
+        found = await read_state(others.gates.list)
+        return gate_rows(found, others.own, others.now(), others.processes.answering())
 
     # Calls under way
 
@@ -145,7 +165,7 @@ class Now:
         """The calls under way that the operator may see, the oldest first. On the event loop."""
         found, more = self._gateway.running.oldest(MOST_CALLS, partial(_may_see, signed_in))
         if self.others is not None:
-            calls, besides = self.others.calls()
+            calls, besides = self.others.processes.calls()
             found += [each for each in calls if _may_see(signed_in, each.actor, each.source)]
             found.sort(key=lambda each: each.since)
             more += max(0, len(found) - MOST_CALLS)
@@ -161,7 +181,7 @@ class Now:
         """
         call = here = self._gateway.running.find(id)
         if here is None and self.others is not None:
-            call = self.others.find(id)
+            call = self.others.processes.find(id)
         if call is None or not _may_see(signed_in, call.actor, call.source):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -186,7 +206,7 @@ class Now:
         if here is not None:
             self._gateway.running.cancel(id)
         elif self.others is not None:
-            await self.others.cancel(id)
+            await self.others.processes.cancel(id)
         await change_state(self._note_done, "call.cancelled", signed_in.actor_id, shown)
         return {"id": id, "state": "cancelling"}
 

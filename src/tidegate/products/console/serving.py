@@ -67,7 +67,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.live_routes import LiveRoutes
-    from tidegate.products.console.now import Now
+    from tidegate.products.console.now import Now, Others
     from tidegate.products.console.operator_accounts import OperatorAccounts
     from tidegate.products.console.page_files import PageFiles
     from tidegate.products.console.pairing_requests import PairingRequests
@@ -102,7 +102,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     )
 
     now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
-    now.others = app.other_processes
+    own = "" if app.lease is None else app.lease.id
+    now.others = Others(app.other_processes, app.state.gates, app.state.now, own)
     feed = LiveFeed(
         approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
     )

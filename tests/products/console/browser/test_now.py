@@ -60,6 +60,15 @@ def test_the_rail_the_palette_and_the_address_lead_to_it(
     expect(page.get_by_role("heading", name="Calls under way")).to_be_visible()
 
 
+def test_gates_that_do_not_answer_are_named(window: Window, site: Site, url: str) -> None:
+    page = opened(window, url)
+    table = page.get_by_label("Gates on this state")
+    expect(table.locator("tbody tr")).to_have_count(3)
+    expect(table.locator("tbody tr").nth(1)).to_contain_text("two.example:/state")
+    expect(table.locator("tbody tr").nth(1)).to_contain_text("does not answer")
+    expect(table.locator(".bad")).to_have_count(2)
+
+
 def test_calls_come_and_go_and_keep_their_place_and_focus(
     window: Window, site: Site, url: str
 ) -> None:

@@ -217,6 +217,12 @@ def running_call(number: int, **changes: Any) -> Json:
     return {**first, **changes}
 
 
+def gate(id: str, place: str, state: str) -> Json:
+    """A gate on the state that the console's gate shares with others."""
+    seen_at = time.time() - 4
+    return {"id": id, "place": place, "processes": 2, "seen_at": seen_at, "state": state}
+
+
 def now_page(span: str = "hour", **changes: Any) -> Json:
     """What Now shows: an hour or a day of figures with a quiet stretch."""
     steps, step_s = (60, 60) if span == "hour" else (144, 600)
@@ -271,6 +277,11 @@ def now_page(span: str = "hour", **changes: Any) -> Json:
             "free_bytes": 48_300_000_000,
         },
         "webhook": webhook(),
+        "gates": [
+            gate("aaaa", "one.example:/state", "here"),
+            gate("bbbb", "two.example:/state", "silent"),
+            gate("cccc", "x.example:/state", "gone"),
+        ],
         "seq": 1,
         "now": time.time(),
     }

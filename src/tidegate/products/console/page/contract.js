@@ -93,7 +93,10 @@
  *   name: string, color: number, group?: string, status: string, error: string, running: number,
  *   connections: number | null, last_active_at: number | null }} SourceCondition
  * @typedef {{
- *   calls: RunningCall[], more: number, figures: Figures, sources: SourceCondition[],
+ *   id: string, place: string, processes: number, seen_at: number,
+ *   state: "here" | "answers" | "partly" | "silent" | "unknown" | "gone" }} Gate
+ * @typedef {{
+ *   calls: RunningCall[], more: number, figures: Figures, sources: SourceCondition[], gates: Gate[],
  *   record: { problems: Record<string, string>, checkpoint_at: number | null, free_bytes: number | null },
  *   webhook: Webhook, seq: number, now: number }} NowPage
  */

@@ -12,6 +12,7 @@ import { computed, onEnd, signal } from "./signals.js";
 import { cards, listen, say, session } from "./state.js";
 import { ago, counted, isolated, number, prose, serverTime, timeNode, visible, when } from "./text.js";
 
+/** @typedef {import("./contract.js").Gate} Gate */
 /** @typedef {import("./contract.js").NowPage} NowPage */
 /** @typedef {import("./contract.js").RunningCall} RunningCall */
 /** @typedef {import("./dom.js").Child} Child */
@@ -21,6 +22,10 @@ const SOON_MS = 1_000;
 const STATES = /** @type {Record<RunningCall["state"], string>} */ ({
   preparing: "preparing", waiting: "waits for approval", queued: "queued", running: "running",
   cancelling: "is cancelled",
+});
+const GATES = /** @type {Record<Gate["state"], string>} */ ({
+  here: "this one", answers: "answers", partly: "some of its processes do not answer", silent: "does not answer",
+  unknown: "is asked …", gone: "is gone",
 });
 
 export async function nowView() {
@@ -67,6 +72,7 @@ function view() {
         underWay(calls, load, error),
         figures(/** @type {import("./signals.js").Signal<NowPage>} */ (page), span, source, load),
         sources(/** @type {import("./signals.js").Signal<NowPage>} */ (page)),
+        gates(/** @type {import("./signals.js").Signal<NowPage>} */ (page)),
         server(/** @type {import("./signals.js").Signal<NowPage>} */ (page)),
       ])));
 }
@@ -122,7 +128,7 @@ function underWay(calls, load, error) {
             h("span", { class: "sr" }, ` the call of ${first.actor_name}`)) : h("span", {}))));
     })),
     () => (calls.value.more ? h("p", { class: "note" }, `and ${counted(calls.value.more, "call")} more`) : null),
-    h("p", { class: "note" }, "Calls of this server. What others do on the same state is in Activity and in the figures."));
+    h("p", { class: "note" }, "Calls of all processes on this state, of others half a second later."));
 }
 
 /** @param {import("./signals.js").Signal<NowPage>} page @param {import("./signals.js").Signal<string>} span
@@ -187,6 +193,18 @@ const sources = (page) => h("div", { class: "part" },
         h("td", {}, each.last_active_at ? timeNode(each.last_active_at) : "–"),
         h("td", { class: "error-cell" }, each.error ? prose(each.error) : "–"))))))
     : h("p", { class: "note" }, "No source is open.")));
+
+/** @param {import("./signals.js").Signal<NowPage>} page */
+const gates = (page) => h("div", {}, () => (page.value.gates.length < 2 ? null : h("div", { class: "part" },
+  h("h2", {}, "Gates on this state"),
+  tableBox("Gates on this state", h("table", { class: "records" },
+    h("thead", {}, h("tr", {}, ["Gate", "State", "Processes", "Last seen"].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, page.value.gates.map((each) => h("tr", {},
+      h("td", {}, isolated(each.place)),
+      h("td", { class: ["partly", "silent", "gone"].includes(each.state) ? "bad" : "" }, GATES[each.state]),
+      h("td", {}, number(each.processes)), h("td", {}, timeNode(each.seen_at))))))),
+  h("p", { class: "note" }, "Figures and Activity are of this gate's own record. One that will not come back is forgotten by ",
+    h("code", {}, "tidegate audit forget"), "."))));
 
 /** @param {import("./signals.js").Signal<NowPage>} page */
 const server = (page) => h("div", { class: "part" },

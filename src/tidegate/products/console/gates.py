@@ -1,0 +1,46 @@
+"""The gates on one state, as Now shows them: each that answers, and each that does not, by name.
+
+A gate holds the lease of its id in the state while it runs, and its processes answer those who
+watch their calls. One that holds its lease and does not answer stands still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidegate.store.gates import GateEntry
+
+
+def gate_rows(
+    gates: tuple[GateEntry, ...], own: str, now: float, answering: Mapping[str, int] | None
+) -> list[dict[str, Any]]:
+    """The gates that have served, this one first and then by place. `now` is the time of the state;
+    `answering` how many processes of each answer, None if it is not known yet.
+
+    `state` is `here`, `answers`, `partly` if some of its processes do not, `silent`, `unknown` yet,
+    or `gone` if its lease has ended: it was stopped, was killed, or does not reach the state.
+    """
+    served = [each for each in gates if each.processes]
+    served.sort(key=lambda each: (each.id != own, each.place))
+    return [
+        {
+            "id": each.id,
+            "place": each.place,
+            "processes": each.processes,
+            "seen_at": each.renewed_at,
+            "state": "here" if each.id == own else _state(each, now, answering),
+        }
+        for each in served
+    ]
+
+
+def _state(gate: GateEntry, now: float, answering: Mapping[str, int] | None) -> str:
+    if gate.expires_at <= now:
+        return "gone"
+    if answering is None:
+        return "unknown"
+    found = answering.get(gate.id, 0)
+    if found >= gate.processes:
+        return "answers"
+    return "partly" if found else "silent"
