@@ -13,8 +13,12 @@ def refusal(meter: Meter, now: float, *, cut: bool = False) -> TidegateError:
     """The error for a call that a budget does not cover; `cut`: it has run, and ends here."""
     budget, wait_s = meter.budget, max(1.0, meter.ends_at - now)
     what = f"The budget of {budget.size} for {budget.about}"
-    reached = "ends here: more rows than these would exceed it" if cut else "is used up"
-    if meter.held and not cut:
+    reached = "is used up"
+    if cut and meter.kind == "seconds":
+        reached = "ends here: the call took the time that was left"
+    elif cut:
+        reached = "ends here: more rows than these would exceed it"
+    elif meter.held:
         reached = "is held by other calls that have not ended"
         wait_s = 1.0
     return TidegateError(
