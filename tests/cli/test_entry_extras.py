@@ -80,6 +80,22 @@ def test_an_entry_that_names_it_or_uses_another_state_is_left_alone(
     assert "without the extra" not in run("setup", "--url", files, "--client", "none").err
 
 
+@pytest.mark.needs("metrics")
+def test_what_settings_need_is_missed_in_entries_that_name_settings(
+    run: Run, home: Path, state: Path, tmp_path: Path
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[metrics]\nlisten = "127.0.0.1:9464"\n')
+    settings.chmod(0o600)
+    doctor = ("doctor", "--timeout", "20", "--config", str(settings))
+    write(home, state, "tidegate")
+    assert "without the extra" not in run(*doctor).out
+    write(home, state, "tidegate", "--config", str(settings))
+    found = run(*doctor).out
+    assert "without the extra `metrics`" in found
+    assert f"tidegate install cursor --config {settings} --state {state} --force" in found
+
+
 def test_setup_says_it_of_the_entries_of_other_clients(
     run: Run, home: Path, state: Path, files: str
 ) -> None:

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 from tidegate.app import App
 from tidegate.cli.checks.clients import Installed, installed_entries, is_same_place
 from tidegate.cli.checks.finding import Finding, fault
-from tidegate.cli.checks.sources import needed_extras
+from tidegate.cli.checks.sources import extras_of_sources, needed_extras
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.requirement_extras import named_extras
 from tidegate.cli.terminal import print_status
 from tidegate.config.installation import installation
 from tidegate.config.model import Config
-from tidegate.config.state import state_path
+from tidegate.config.state import is_database, state_path
 from tidegate.errors import TidegateError
+from tidegate.model.sources import Source
 
 _OPTIONS = {
     "--surface": "--surface", "--scope": "--bridge-scope", "--source": "--source",
@@ -45,7 +45,7 @@ class Lacking(NamedTuple):
         entry = self.entry
         return (
             f"the entry `{entry.name}` of {entry.file} starts without the {what} {names}, which "
-            "sources need"
+            "sources or settings need"
         )
 
     def remedy(self) -> str:
@@ -69,29 +69,34 @@ async def _needed(app: App) -> tuple[str, ...]:
     return tuple(sorted(needed_extras(app.config, app.connections.sources())))
 
 
-def check_entries(needed: Collection[str], state: Path) -> Iterator[Finding]:
+def check_entries(config: Config, sources: Collection[Source]) -> Iterator[Finding]:
     """A fault for each entry that must be written again."""
-    for lacking in lacking_entries(needed, state):
+    for lacking in lacking_entries(config, sources):
         yield fault(lacking.entry.label, lacking.describe(), lacking.remedy())
 
 
 def note_lacking(app: App) -> None:
     """Say which entries must be written again, and by which command, since a source was saved."""
-    needed = needed_extras(app.config, app.connections.sources())
-    needed |= needed_extras(app.config, app.state.sources.list())
-    for lacking in lacking_entries(needed, state_path(app.config.state)):
+    sources = (*app.connections.sources(), *app.state.sources.list())
+    for lacking in lacking_entries(app.config, sources):
         print_status(f"note: {lacking.describe()}. To write it again: {lacking.remedy()}")
 
 
-def lacking_entries(needed: Collection[str], state: Path) -> Iterator[Lacking]:
-    """The entries that use this state and do not name all extras that are needed."""
+def lacking_entries(config: Config, sources: Collection[Source]) -> Iterator[Lacking]:
+    """The entries that use the state of the settings and do not name all extras that are needed:
+    those of the sources, and of the settings where the entry names a file of them."""
+    of_sources = set(extras_of_sources(sources))
+    of_all = of_sources | set(needed_extras(config, ()))
+    state = state_path(config.state)
     for entry in installed_entries([]):
         named = named_extras(entry.words)
         if named is None or not is_same_place(entry.state, state):
             continue
-        missing = tuple(sorted(set(needed) - named))
+        has_settings = "--config" in entry.words or any(map(is_database, entry.words))
+        needed = of_all if has_settings else of_sources
+        missing = tuple(sorted(needed - named))
         if missing:
-            yield Lacking(entry, missing, _rewriting(entry, named | set(needed)))
+            yield Lacking(entry, missing, _rewriting(entry, named | needed))
 
 
 def _rewriting(entry: Installed, extras: Collection[str]) -> str | None:

@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -68,15 +68,21 @@ def check_settings(arguments: argparse.Namespace) -> tuple[Config, list[Finding]
 
 def needed_extras(config: Config, sources: Sequence[Source]) -> dict[str, list[str]]:
     """For each extra what needs it, in words."""
-    needed: dict[str, list[str]] = {}
-    for source in sources:
-        for extra in sorted(_extras_of_source(source)):
-            needed.setdefault(extra, []).append(f"the source {source.name}")
+    needed = extras_of_sources(sources)
     for setting, extras in _extras_of_settings(config):
         for extra in sorted(extras):
             needed.setdefault(extra, []).append(f"the setting `{setting}`")
     if config.state_url or os.environ.get("TIDEGATE_STATE_URL"):
         needed.setdefault("postgres", []).append("the state in PostgreSQL")
+    return needed
+
+
+def extras_of_sources(sources: Iterable[Source]) -> dict[str, list[str]]:
+    """For each extra the sources that need it, in words."""
+    needed: dict[str, list[str]] = {}
+    for source in sources:
+        for extra in sorted(_extras_of_source(source)):
+            needed.setdefault(extra, []).append(f"the source {source.name}")
     return needed
 
 

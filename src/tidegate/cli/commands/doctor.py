@@ -143,7 +143,7 @@ async def _check_sources(arguments: argparse.Namespace, config: Config, report: 
             report.add([failed("sources", error)])
     needed = needed_extras(config, sources)
     report.add(_safe("extras", partial(check_extras, needed)))
-    report.add(_safe("entries", partial(check_entries, needed, state_path(config.state))))
+    report.add(_safe("entries", partial(check_entries, config, sources)))
 
 
 async def _check_each(
