@@ -49,9 +49,11 @@ async def test_a_gate_that_runs_no_call_answers_until_it_stands_still(
     postgres_state.empty_state("wheel")
     monkeypatch.setattr(other_processes, "GONE_S", 2.0)
     monkeypatch.setattr(other_processes, "AGAIN_S", 0.5)
-    url = postgres_state.state_url()
+    monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
+    url, key = postgres_state.state_url(), "${ENV:PGTEST_KEY}"
     here, elsewhere = (
-        App.open(Config(state=str(tmp_path / name), state_url=url), "server") for name in ("a", "b")
+        App.open(Config(state=str(tmp_path / name), state_url=url, state_key=key), "server")
+        for name in ("a", "b")
     )
     for app in (here, elsewhere):
         await asyncio.to_thread(app.state.versions.follow)
