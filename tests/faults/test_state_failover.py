@@ -83,8 +83,11 @@ def test_a_promoted_standby_brings_no_right_back_and_no_grant_is_used_twice(serv
     assert caught.value.code is Code.STATE_FAILED and caught.value.retry_after_s
     standby.ask("SELECT pg_promote()")
     promoted = time.monotonic()
-    wait_until(lambda: sees(gate), "the gate to see its state again")
+    # Whatever is asked first there, that it lacks is written before.
+    found = wait_until(lambda: look_up(gate), "the gate to see its state again")
     assert time.monotonic() - promoted < 10.0
+    assert found.revoked_at == 5.0
+    assert gate.read_versions()
 
     # The revocation is written again. What else was narrowed is wide here, and counts as absent.
     assert [(each.id, each.revoked_at) for each in gate.tokens.list()] == [
@@ -123,9 +126,9 @@ def test_a_promoted_standby_brings_no_right_back_and_no_grant_is_used_twice(serv
     again.close()
 
 
-def sees(gate):
+def look_up(gate):
     try:
-        return gate.read_versions()
+        return gate.tokens.by_digest(b"1" * 32)
     except TidegateError as error:
         assert error.retry_after_s
         return None

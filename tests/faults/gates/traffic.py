@@ -26,6 +26,7 @@ class Traffic:
         self._busy, self._idle, self._wires = busy, idle, wires
         self.rest_s, self.idle_s = 0.05, 20.0
         self.calls = 0
+        self._wire_turns = 0
         self._ends = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -104,12 +105,22 @@ class Traffic:
             self._ends.wait(0.2)
 
     def _change_by_wire(self, gate: psycopg.Connection, number: int) -> None:
-        mark, at = self._ledger.next_mark("w", number), time.time()
+        """A change; each fourth time two of them, in a transaction."""
+        self._wire_turns += 1
+        count = 2 if self._wire_turns % 4 == 0 else 1
+        marks, at = [self._ledger.next_mark("w", number) for _ in range(count)], time.time()
+        answer = Answer(200, "", "")
         try:
-            gate.execute(statement_of(mark).encode())
+            if count == 1:
+                gate.execute(statement_of(marks[0]).encode())
+            else:
+                with gate.transaction():
+                    for mark in marks:
+                        gate.execute(statement_of(mark).encode())
+            self.calls += 1
         except psycopg.Error as error:
             answer = Answer(200 if error.sqlstate else 0, error.sqlstate or "", str(error))
-            self._ledger.note(Sent(mark, "open", at, answer))
             raise
-        self._ledger.note(Sent(mark, "open", at, Answer(200, "", "")))
-        self.calls += 1
+        finally:
+            for mark in marks:
+                self._ledger.note(Sent(mark, "open", at, answer))

@@ -78,6 +78,8 @@ class Database:
         """Is given each new connection, and refuses it by an error."""
         self.seals = Seals(DIALECT, None, SealMemory(None))
         """Of the rows that give rights."""
+        self.admit: Callable[[], None] = lambda: None
+        """Is called before anything is asked on a connection, and refuses that by an error."""
         self.identity = ""
         """Of the state in the database, whatever the URL; empty as long as it was not read."""
         self._free: deque[StateConnection] = deque()
@@ -148,6 +150,7 @@ class Database:
             connection, is_new = self._take(deadline)
             connection.deadline, connection.warned = deadline, False
             try:
+                self.admit()
                 if text:
                     connection.ask(text)
                 return connection

@@ -4,14 +4,16 @@ It may lack what was written last. What was used up there may be unused here, an
 away may be back. So a new epoch begins, once, by the gate that finds it first: grants that were not
 used, codes and links that wait end, and sealed requests of before count no more. Each gate writes
 the revocations of tokens again that it has seen; of other changes of rights that it has seen and
-that are not there it says that the rows are in doubt (`store/seen_lists.py`).
+that are not there it says that the rows are in doubt (`store/seen_lists.py`). The first thread that
+comes to the new server does that, before anything is read there: else a token would be let in that
+was revoked.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, local
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +21,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.store.held_rows import UNSAID, Touched
 from tidegate.store.postgres.connection import StateConnection
-from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.database import Database, connect_once
 from tidegate.store.postgres.schema import SYSTEM, TIMELINE
 from tidegate.system.private_files import replace_file
 
@@ -59,7 +61,10 @@ class Epochs:
         self._lock = Lock()
         self._last = self._remembered()
         self._revoked: dict[str, float] = {}
+        self._has_met_another = False
+        self._thread = local()
         database.inspect = self.inspect
+        database.admit = self.admit
 
     def see_revoked(self, id: str, at: float) -> None:
         """Keep in memory that a token is revoked."""
@@ -69,27 +74,46 @@ class Epochs:
         """Take note of where the state is now. Raises: TidegateError STATE_FAILED for a server that
         was left: its state is an older one."""
         with self._lock:
-            last = self._last
-            self._check(place.system_id, place.timeline)
-            if last is not None and last[:2] != place[:2]:
-                self._database.seals.forget_numbers()
-                self._narrow_again()
-            if place.is_new:
-                self._begin(place)
-            if last is None or last[:2] != place[:2]:
-                self._remember(place)
-            self._last = place
+            self._thread.follows = True
+            try:
+                self._follow(place)
+            finally:
+                self._thread.follows = False
+
+    def _follow(self, place: Place) -> None:
+        last = self._last
+        self._check(place.system_id, place.timeline)
+        if last is not None and last[:2] != place[:2]:
+            self._database.seals.forget_numbers()
+            self._narrow_again()
+        if place.is_new:
+            self._begin(place)
+        if last is None or last[:2] != place[:2]:
+            self._remember(place)
+        self._last = place
+        self._has_met_another = False
+
+    def admit(self) -> None:
+        """Follow the state first, if one of our connections leads to another server than before.
+        Raises: TidegateError STATE_FAILED, psycopg.Error."""
+        if not self._has_met_another or getattr(self._thread, "follows", False):
+            return
+        with connect_once(self._database.url) as connection:
+            place = find_place(connection)
+        self.follow(place)
 
     def inspect(self, connection: StateConnection) -> None:
-        """Refuse a new connection to a server that was replaced. Raises: TidegateError
-        STATE_FAILED, psycopg.Error."""
-        if self._last is None:
+        """Refuse a new connection to a server that was replaced, and note one to a server that the
+        state was not on. Raises: TidegateError STATE_FAILED, psycopg.Error."""
+        last = self._last
+        if last is None:
             return
         row = connection.row(
             f"SELECT {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END"
         )
         if row is not None and row[1] is not None:
             self._check(*row)
+            self._has_met_another |= (row[0], row[1]) != last[:2]
 
     def _check(self, system_id: str, timeline: int) -> None:
         last = self._last
