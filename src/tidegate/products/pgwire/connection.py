@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -551,7 +552,19 @@ class WireConnection(asyncio.Protocol):
             if self._counted:
                 session.memory.give_back(self._counted)
                 self._counted = 0
+        if self._ending is self._finishing:
+            await self._hear_next()
         self._refuse(self._ending)
+
+    async def _hear_next(self) -> None:
+        """Wait a moment for the next message, so that the end is the answer to it: libpq takes an
+        error that comes with the answer before for a notice, and then finds a closed connection."""
+        self.flush()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_S):
+                while not self._buffer and not self._gone:
+                    self._arrived.clear()
+                    await self._arrived.wait()
 
     @property
     def _is_served(self) -> bool:

@@ -14,6 +14,8 @@ from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import Config
 from tidegate.edges.listening import Listening
 from tidegate.errors import Code, TidegateError
+from tidegate.model.replies import Reply
+from tidegate.model.requests import Call, Query
 from tidegate.products.pgwire import connection
 from tidegate.products.pgwire.server import WireServer
 from tidegate.products.pgwire.settings import PgWireSettings
@@ -127,3 +129,41 @@ async def test_a_client_that_sends_as_its_session_is_ended_is_told_and_not_reset
         await stopping
     assert b"SFATAL" in said and b"57P01" in said
     assert len(gate.calls) == before
+
+
+async def test_a_client_that_is_answered_last_learns_of_the_end_by_its_next_message(tmp_path: Path):
+    """libpq would take an error that came with the answer for a notice."""
+    (tmp_path / "shop.db").touch()
+    stopping: list[asyncio.Future[None]] = []
+
+    class Stopping(SqliteGate):
+        """Its server stops while it runs a statement."""
+
+        async def handle(self, call: Call) -> Reply:
+            if isinstance(call.request, Query):
+                stopping.append(asyncio.ensure_future(server.stop(PATIENCE_S)))
+                await asyncio.sleep(0)
+            return await super().handle(call)
+
+    gate = Stopping(tmp_path, sqlite_source(tmp_path / "shop.db"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with gate.opened(), asyncio.timeout(PATIENCE_S):
+        server = WireServer(
+            gate,  # pyright: ignore[reportArgumentType]
+            Listening(listener),
+            None,
+            PgWireSettings(),
+            Config(body_limit_bytes=1_000_000),
+        )
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        writer.write(struct.pack("!I", len(START) + 4) + START)
+        await reader.readuntil(READY)
+        writer.write(message(b"Q", b"SELECT 1 AS one\0"))
+        answered = await reader.read(10_000)
+        writer.write(message(b"Q", b"SELECT 1 AS one\0"))
+        said = await reader.read()
+        writer.close()
+        await stopping[0]
+    assert answered.endswith(READY) and len(stopping) == 1
+    assert b"SFATAL" in said and b"57P01" in said
