@@ -47,8 +47,8 @@ async def test_a_gate_that_runs_no_call_answers_until_it_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     postgres_state.empty_state("wheel")
-    monkeypatch.setattr(other_processes, "GONE_S", 2.0)
-    monkeypatch.setattr(other_processes, "AGAIN_S", 0.5)
+    for name, seconds in (("GONE_S", 2.0), ("WATCH_S", 2.0), ("ASK_S", 0.5), ("AGAIN_S", 0.5)):
+        monkeypatch.setattr(other_processes, name, seconds)
     monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
     url, key = postgres_state.state_url(), "${ENV:PGTEST_KEY}"
     here, elsewhere = (
