@@ -13,6 +13,9 @@ from release import Refusal
 
 CHANNELS = Path("release", "channels")
 _PINNED = re.compile(r"tidegate(?:\[[\w,-]*\])?==([\w.]+)")
+_DRIVERS = re.compile(r"tidegate\[([\w,-]*)\]==")
+_PINNING = ("server.json", "bundle/pyproject.toml", "plugin/.mcp.json")
+"""The files that pin the package, by what a client starts."""
 _PROGRAM = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _NEWEST = re.compile(r"^## (\S+)", re.MULTILINE)
 _NAME = re.compile(r"mcp-name: (\S+)")
@@ -25,12 +28,16 @@ def read_version(tree: Path) -> str:
 
 
 def check_versions(tree: Path) -> None:
-    """Raises: Refusal if a file of the tree names another version than pyproject.toml, or the
-    README another server than server.json."""
+    """Raises: Refusal if a file of the tree names another version than pyproject.toml, a channel
+    other drivers than the others, or the README another server than server.json."""
     wanted = read_version(tree)
     for file, version in versions(tree):
         if version != wanted:
             raise Refusal(f"{file} has the version {version}, and pyproject.toml {wanted}.")
+    drivers = {file: _first(_DRIVERS, tree / CHANNELS / file) for file in _PINNING}
+    if len(set(drivers.values())) != 1:
+        shown = ", ".join(f"{file} has {extras}" for file, extras in drivers.items())
+        raise Refusal(f"The channels bring different drivers: {shown}.")
     described = json.loads(_text(tree / CHANNELS / "server.json"))["name"]
     named = _first(_NAME, tree / "README.md")
     if named != described:
@@ -51,7 +58,7 @@ def versions(tree: Path) -> Iterator[tuple[str, str]]:
         "bundle/pyproject.toml",
         _toml(tree / CHANNELS / "bundle/pyproject.toml")["project"]["version"],
     )
-    for file in ("server.json", "bundle/pyproject.toml", "plugin/.mcp.json"):
+    for file in _PINNING:
         yield file, _first(_PINNED, tree / CHANNELS / file)
 
 

@@ -64,6 +64,13 @@ def test_every_package_of_the_description_has_the_version(tree: Path) -> None:
         check_versions(tree)
 
 
+def test_every_channel_brings_the_same_drivers(tree: Path) -> None:
+    path = tree / "release" / "channels" / "plugin" / ".mcp.json"
+    path.write_text(path.read_text().replace("excel,", ""))
+    with pytest.raises(Refusal, match="bring different drivers: "):
+        check_versions(tree)
+
+
 def test_the_readme_names_the_server_as_its_description_does(tree: Path) -> None:
     readme = tree / "README.md"
     readme.write_text(readme.read_text().replace("mcp-name: ", "mcp-name: other."))
