@@ -85,7 +85,14 @@ class Installation(NamedTuple):
         run = self.run_words([extra])
         if run:
             return shlex.join([*run, *words])
-        return f"{self._install_command(extra)} && {shlex.join(['tidegate', *words])}"
+        return f"{self._install_command(extra)} && {shlex.join([self._program(), *words])}"
+
+    def _program(self) -> str:
+        """What a person types for this program: its path, where the name is another's or no
+        one's, as in an environment that was not activated."""
+        own, found = self.prefix / _PROGRAMS / "tidegate", shutil.which("tidegate")
+        is_named = found is not None and own.is_file() and own.samefile(found)
+        return str(own) if own.is_file() and not is_named else "tidegate"
 
     def _install_command(self, extra: str) -> str:
         wanted = shlex.quote(self.requirement([extra]))

@@ -62,6 +62,22 @@ def test_an_extra_is_added_and_those_that_are_there_are_kept(
     assert here.add_command("postgres") == said
 
 
+def test_a_program_that_is_not_on_the_path_is_typed_with_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = Installation("pipx", tmp_path)
+    own = tmp_path / "bin" / "tidegate"
+    own.parent.mkdir()
+    own.write_text("#!/bin/sh\n")
+    own.chmod(0o700)
+    other = tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setenv("PATH", str(other))
+    assert here.command_with("mysql", ["tables"]).endswith(f" && {own} tables")
+    (other / "tidegate").symlink_to(own)
+    assert here.command_with("mysql", ["tables"]).endswith(" && tidegate tables")
+
+
 def test_a_bundle_has_no_program_to_type(tmp_path: Path) -> None:
     bundle = Path(__file__).parents[3] / "release" / "channels" / "bundle"
     shutil.copy(bundle / "manifest.json", tmp_path)
