@@ -112,6 +112,22 @@ async def test_waiters_are_served_in_order_and_the_gone_are_passed_over(file):
     await pool.close()
 
 
+async def test_a_call_that_waits_in_line_is_cancelled_at_once_and_passed_over(file):
+    pool, cancellation = one_thread(file), Cancellation()
+    worker = await pool.take(1)
+    first = asyncio.ensure_future(under_way(pool, PATIENCE_S, cancellation))
+    second = asyncio.ensure_future(pool.take(PATIENCE_S))
+    await asyncio.sleep(0)
+    cancellation.cancel()
+    with pytest.raises(TidegateError) as caught:
+        await first
+    assert caught.value.code is Code.CALL_CANCELLED
+    pool.give(worker)
+    assert await second is worker
+    pool.give(worker)
+    await pool.close()
+
+
 async def test_a_place_that_becomes_free_goes_to_who_has_waited_longest(file):
     pool = one_thread(file)
     worker = await pool.take(1)

@@ -14,8 +14,9 @@ from time import perf_counter
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from tidegate.engines.api import PoolWaits
-from tidegate.engines.common.errors import closed
+from tidegate.engines.common.errors import closed, stopped
 from tidegate.errors import Code, TidegateError
+from tidegate.model.cancellation import NEVER, Cancellation
 
 IDLE_S = 300.0
 """How long an idle connection is kept, in seconds. The last one stays."""
@@ -134,11 +135,11 @@ class Pool(Generic[ConnectionT]):
         """Those that are open, idle or not."""
         return frozenset(self._all)
 
-    async def take(self, timeout_s: float) -> ConnectionT:
+    async def take(self, timeout_s: float, cancellation: Cancellation = NEVER) -> ConnectionT:
         """A live connection for the caller alone, with nothing left on it from before.
 
-        Raises: TidegateError SOURCE_BUSY after `timeout_s`, SOURCE_UNREACHABLE,
-        SOURCE_NOT_CONNECTED, and what opening one raises.
+        Raises: TidegateError SOURCE_BUSY after `timeout_s`, CALL_CANCELLED for a caller that waits
+        in line no more, SOURCE_UNREACHABLE, SOURCE_NOT_CONNECTED, and what opening one raises.
         """
         idle = self.take_now()
         if idle is not None:
@@ -146,18 +147,20 @@ class Pool(Generic[ConnectionT]):
         began = self._loop.time()
         exactly = perf_counter()  # some loops count whole milliseconds, and by their rounds
         try:
-            return await self._wait(timeout_s, began)
+            return await self._wait(timeout_s, began, cancellation)
         finally:
             self.waits += 1
             self.waited_s += perf_counter() - exactly
 
-    async def _wait(self, timeout_s: float, began: float) -> ConnectionT:
+    async def _wait(
+        self, timeout_s: float, began: float, cancellation: Cancellation
+    ) -> ConnectionT:
         """A connection that is opened, or given back by another caller."""
         if self._has_room():
             self._reserved += 1
             return await self._open_reserved(timeout_s)
         until = began + timeout_s
-        found = await self._next(timeout_s)
+        found = await self._next(timeout_s, cancellation)
         if found is None:
             return await self._open_reserved(max(0.0, until - self._loop.time()))
         if self._closed:
@@ -271,14 +274,21 @@ class Pool(Generic[ConnectionT]):
             f"No connection to the server could be made within {timeout_s:.3g} s.",
         )
 
-    async def _next(self, timeout_s: float) -> ConnectionT | None:
+    async def _next(self, timeout_s: float, cancellation: Cancellation) -> ConnectionT | None:
         """Wait in line for a connection, or for a place to open one in (None)."""
         waiter: asyncio.Future[ConnectionT | None] = self._loop.create_future()
         self._waiting.append(waiter)
+
+        def leave() -> None:
+            if not waiter.done():
+                waiter.set_exception(stopped(cancellation.reason or "cancelled"))
+
+        cancellation.listen(leave)
         try:
             return await asyncio.wait_for(waiter, timeout_s)
         except (TimeoutError, asyncio.CancelledError) as error:
-            if waiter.done() and not waiter.cancelled():  # it came in the same moment
+            came = waiter.done() and not waiter.cancelled() and waiter.exception() is None
+            if came:  # in the same moment
                 passed = waiter.result()
                 if passed is None:
                     self._reserved -= 1
@@ -290,6 +300,8 @@ class Pool(Generic[ConnectionT]):
                     Code.SOURCE_BUSY, f"All {self._size} connections of this source are busy."
                 ) from None
             raise
+        finally:
+            cancellation.forget(leave)
 
     def _pass_on(self, connection: ConnectionT) -> None:
         """Hand a connection to the caller who has waited longest, or keep it."""

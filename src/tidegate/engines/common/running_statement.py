@@ -349,7 +349,7 @@ async def start(
     left_s, connection = timeout_s, pool.take_now()
     if connection is None:
         began = monotonic()
-        connection = await pool.take(timeout_s)
+        connection = await pool.take(timeout_s, cancellation)
         waited = monotonic() - began
         left_s = timeout_s if waited < LEAST_S else max(LEAST_S, timeout_s - waited)
     return RunningStatement(
