@@ -15,6 +15,7 @@ from release.contents import check_packages, read_wheel
 
 from support.release_repository import (
     JAR,
+    build_once,
     build_tool,
     commit,
     git,
@@ -58,9 +59,12 @@ def test_the_same_commit_in_another_folder_gives_the_same_bytes(
 ) -> None:
     (changed / "left-over.txt").write_text("not committed")
     (changed / "src" / "tidegate" / "left_over.py").write_text("")
-    done = release(changed, tmp_path / "again")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "again" / "SHA256SUMS").read_text() == (released / "SHA256SUMS").read_text()
+    again = build_once(changed, tmp_path / "again")
+    found, wanted = (
+        {each.name: each.read_bytes() for each in at.iterdir()} for at in (again, released)
+    )
+    del wanted["SHA256SUMS"]
+    assert found == wanted
 
 
 def test_no_file_names_the_host_of_a_registry(released: Path, unpacked: Path) -> None:

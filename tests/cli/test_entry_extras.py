@@ -87,13 +87,14 @@ def test_what_settings_need_is_missed_in_entries_that_name_settings(
     settings = tmp_path / "settings.toml"
     settings.write_text('[metrics]\nlisten = "127.0.0.1:9464"\n')
     settings.chmod(0o600)
-    doctor = ("doctor", "--timeout", "20", "--config", str(settings))
-    write(home, state, "tidegate")
-    assert "without the extra" not in run(*doctor).out
     write(home, state, "tidegate", "--config", str(settings))
-    found = run(*doctor).out
-    assert "without the extra `metrics`" in found
-    assert f"tidegate install cursor --config {settings} --state {state} --force" in found
+    of_cursor = (home / ".cursor" / "mcp.json").read_text()
+    write(home, state, "tidegate", name="bare")
+    (home / ".gemini").mkdir()
+    (home / ".gemini" / "settings.json").write_text(of_cursor)
+    found = run("doctor", "--timeout", "20", "--config", str(settings)).out
+    assert found.count("without the extra") == 1 and "without the extra `metrics`" in found
+    assert f"tidegate install gemini --config {settings} --state {state} --force" in found
 
 
 def test_setup_says_it_of_the_entries_of_other_clients(

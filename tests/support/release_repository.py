@@ -50,6 +50,25 @@ def release(repository: Path, folder: Path, **variables: str) -> subprocess.Comp
     return build_tool(repository, "release", str(folder), **variables)
 
 
+ONE_BUILD = """
+import sys
+from pathlib import Path
+from release.building import build_all, read_commit
+here = Path.cwd()
+print(build_all(here, read_commit(here), Path(sys.argv[1]), 0o027))
+"""
+
+
+def build_once(repository: Path, base: Path) -> Path:
+    """One of the two builds of a release, below `base` and under another umask than both; returns
+    the folder of its files."""
+    words = [str(python_of("release")), "-c", ONE_BUILD, str(base)]
+    done = subprocess.run(
+        words, cwd=repository, capture_output=True, text=True, timeout=300, check=True
+    )
+    return Path(done.stdout.strip())
+
+
 def build_tool(
     folder: Path, module: str, *words: str, **variables: str
 ) -> subprocess.CompletedProcess[str]:
