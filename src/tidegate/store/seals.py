@@ -106,7 +106,7 @@ class Seals:
                 self._update(connection, keys, (area, part), made)
                 has_doubts = True
         if has_doubts:
-            self._count(connection)
+            self.count(connection)
 
     def forget_lost(self) -> None:
         """What `doubt_lost` has made is committed."""
@@ -189,12 +189,13 @@ class Seals:
                 sealed += 1
             for part, each in enumerate(macs):
                 self._insert(connection, keys, area, part, SealedList(first, each))
-        self._count(connection)
+        self.count(connection)
         self._made = number, life
         return sealed
 
-    def _count(self, connection: Any) -> None:
-        """Have all gates read again what each topic (`store/versions.py`) holds."""
+    def count(self, connection: Any) -> None:
+        """Within a transaction, have all gates read again what each topic (`store/versions.py`)
+        holds."""
         run, table = self._dialect.run, f"{self._dialect.prefix}generations"
         # In the order in which transactions count, so that no two wait for each other.
         run(connection, f"SELECT area FROM {table} ORDER BY area{self._dialect.lock}", ())

@@ -464,6 +464,24 @@ def test_two_gates_see_what_each_other_seals(place, state, tmp_path):
     assert state.tokens.revoked([f"t{number}" for number in range(20)]) == {"t3"}
 
 
+def test_who_puts_a_counter_back_hides_no_revocation_from_another_gate(tmp_path):
+    postgres_state.empty_state()
+    place = Postgres(tmp_path)
+    state = place.open()
+    state.tokens.add(TOKEN, DIGEST)
+    (tmp_path / "b").mkdir()
+    other = place.open(directory=tmp_path / "b")
+    before = other.read_versions()
+    assert state.tokens.revoke("ann", 5.0) is not None
+    for topic, number in before.items():
+        place.ask("UPDATE generations SET value = %s WHERE area = %s", number, topic)
+    assert other.read_versions()["tokens"] == before["tokens"]
+    assert other.read_versions()["tokens"] > before["tokens"]  # which it has counted itself
+    counted = other.read_versions()
+    assert other.read_versions() == counted
+    place.close()
+
+
 def test_of_gates_that_use_a_grant_at_once_as_many_get_it_as_it_has_uses(place, state):
     other = place.open()
     allow(state, most_uses=3)

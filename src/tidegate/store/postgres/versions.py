@@ -21,9 +21,17 @@ from tidegate.store.versions import Topic, Versions
 _LOOK = (
     "SELECT (SELECT json_object_agg(area, value) FROM tidegate.generations),"
     " moved_to, version, oldest_reader, extract(epoch FROM clock_timestamp())::float8,"
-    f" pg_is_in_recovery(), {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END,"
+    " pg_is_in_recovery(), (SELECT json_object_agg(area, numbers) FROM"
+    " (SELECT area, sum(number) AS numbers FROM tidegate.seals GROUP BY area) AS lists),"
+    f" {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END,"
     " system_id, timeline FROM tidegate.about"
 )
+_TOPICS: dict[str, Topic] = {
+    "approvals": "approvals", "budgets": "budgets", "operators": "operators",
+    "operator_sessions": "operators", "pairings": "pairings", "sources": "sources",
+    "tokens": "tokens",
+}  # fmt: skip
+"""The topic that counts each change of a sealed area."""
 _LOOK_BOUND_S = 2.0
 _CONCERN_S = 10.0
 _OPEN: WeakSet[PostgresVersions] = WeakSet()
@@ -43,6 +51,7 @@ class PostgresVersions:
         self.concerns: tuple[str, ...] = ()
         """What may lose changes that were kept, as of the last check of the standbys."""
         self._concerned_at = float("-inf")
+        self._counted: tuple[Mapping[Topic, int], Mapping[str, int]] = {}, {}
         database.learn = self.learn
         _OPEN.add(self)
 
@@ -64,7 +73,7 @@ class PostgresVersions:
         took_s = monotonic() - began
         if row is None:
             raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
-        counters, moved_to, version, oldest, their_time, is_standby, *place = row
+        counters, moved_to, version, oldest, their_time, is_standby, lists, *place = row
         if moved_to:
             raise moved(str(moved_to))
         if oldest > NEWEST:
@@ -73,7 +82,19 @@ class PostgresVersions:
             raise standby()
         self.epochs.follow(Place(*place))
         self._compare_clocks(their_time - (began_wall + took_s / 2), took_s)
+        self._compare_counters(counters, lists or {})
         return counters
+
+    def _compare_counters(self, counters: Mapping[Topic, int], lists: Mapping[str, int]) -> None:
+        """Have all be read again where the seals of an area have changed and its counter has not:
+        it was put back past the gates, to hide a change. Raises: TidegateError STATE_FAILED."""
+        (counted, seen), self._counted = self._counted, (counters, lists)
+        if any(
+            area in seen and seen[area] != lists.get(area) and counted[topic] == counters[topic]
+            for area, topic in _TOPICS.items()
+        ):
+            with self._database.changing() as connection:
+                self._database.seals.count(connection)
 
     def learn(self, found: Mapping[Topic, int]) -> None:
         """Tell all of this process who have the same state open what it has changed."""
