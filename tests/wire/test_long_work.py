@@ -391,7 +391,9 @@ def test_after_a_restart_the_same_change_is_not_made_again_before_its_caller_kno
     gate.start()
     assert "not known whether it changed data" in send()
     intents = [each for each in records(gate.state) if each.get("statement") == SLOW_UPDATE]
-    assert len(intents) == 1, "it did not run again"
+    assert len(intents) <= 1, (
+        "it did not run again; it is kept that it may, before that is recorded"
+    )
     assert "still runs" in send(), "its caller knows, and means it"
 
 
