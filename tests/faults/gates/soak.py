@@ -26,8 +26,12 @@ EXPECTED = frozenset({"done", "approval.needed", "57P01"})
 GROWTH = 1_000_000
 """Bytes that a gate may grow by in `GROWTH_CALLS` calls of all gates, once it is warm."""
 GROWTH_CALLS = 100_000
-WARM = 0.4
-"""The part of the time after which a gate is warm."""
+RENEWED = 0.2
+"""The part of the time in which gates are renewed."""
+WARM = 0.5
+"""The part of the time after which a gate is warm: each change is a new text, and fills caches."""
+WEIGHED = 10
+"""How often gates are weighed."""
 APPROVED_S = 10.0
 """Between two changes that a person allows."""
 
@@ -44,24 +48,27 @@ class Soak:
     def run(self, traffic: Traffic, rounds: Rounds) -> None:
         began = time.monotonic()
         renew_at = [
-            began + WARM * self._seconds * (n + 1) / (self._renewals + 1)
+            began + RENEWED * self._seconds * (n + 1) / (self._renewals + 1)
             for n in range(self._renewals)
         ]
         warm: tuple[int, list[int]] | None = None
         approved = 0
+        weights: list[list[float]] = []
         while (now := time.monotonic()) < began + self._seconds:
             if renew_at and now > renew_at[0]:
                 renew_at.pop(0)
                 self._renew(self._fleet.gates[len(renew_at) % len(self._fleet.gates)])
             if warm is None and now > began + WARM * self._seconds and not renew_at:
                 warm = traffic.calls, [each.memory() for each in self._fleet.gates]
+            if now > began + len(weights) * self._seconds / WEIGHED:
+                weights.append([round(each.memory() / 1e6, 1) for each in self._fleet.gates])
             rounds.change_with_a_grant()
             approved += 1
             time.sleep(min(APPROVED_S, max(0.0, began + self._seconds - time.monotonic())))
         seconds = time.monotonic() - began
         self.figures |= {
             "seconds": round(seconds), "calls": traffic.calls, "changes with a grant": approved,
-            "calls a second": round(traffic.calls / seconds),
+            "calls a second": round(traffic.calls / seconds), "MB over time": weights,
         }  # fmt: skip
         if warm is not None:
             self._weigh(traffic.calls - warm[0], warm[1])
@@ -78,7 +85,6 @@ class Soak:
     def _weigh(self, calls: int, before: list[int]) -> None:
         """See what gates have grown by in so many calls of all."""
         grown = [each.memory() - b for each, b in zip(self._fleet.gates, before, strict=True)]
-        self.figures["memory MB"] = [round(each.memory() / 1e6, 1) for each in self._fleet.gates]
         self.figures["grown MB"] = [round(each / 1e6, 2) for each in grown]
         self.figures["calls of that"] = calls
         most = GROWTH * calls / GROWTH_CALLS
