@@ -6,15 +6,29 @@ is there at the end is compared with what the gate wanted before it is sealed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from tidegate.store.sealed_lists import MEANING, SealedArea, same
 
 Row = tuple[Any, ...]
+Run = Callable[[Any, str, Sequence[Any]], list[Row]]
+"""Runs a statement on a connection, and gives its rows."""
 UNSAID: Final = object()
 """In place of a value that the statement works out: any will do."""
 _NOTHING: Mapping[str, Any] = {}
+
+
+class Dialect(NamedTuple):
+    """How a database of states wants its statements."""
+
+    run: Run
+    prefix: str
+    mark: str
+    lock: str
+    """What keeps rows that are read from others until the end of the transaction."""
+    is_foreign: bool
+    """Whether others may have put triggers into it, so that what is written is checked."""
 
 
 class Touched(NamedTuple):

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
+from typing import Any
 
 import msgspec
 
@@ -36,6 +37,7 @@ class SealMemory:
         self._kept = self._remembered()
         self._written_at = float("-inf")
         self._is_ahead = False
+        self._written: dict[int, dict[tuple[str, int], int]] = {}
 
     @property
     def cluster(self) -> int:
@@ -73,6 +75,17 @@ class SealMemory:
                 if monotonic() - self._written_at > _WRITE_S:
                     self._write()
             return number >= had
+
+    def write(self, connection: Any, area: str, part: int, number: int) -> None:
+        """The transaction on that connection leaves a list with this number, if it is kept."""
+        self._written.setdefault(id(connection), {})[area, part] = number
+
+    def settle(self, connection: Any, *, is_kept: bool) -> None:
+        """The transaction on that connection has ended. What it has written counts as seen, so that
+        no one puts it back before this gate reads it."""
+        for place, number in self._written.pop(id(connection), {}).items():
+            if is_kept:
+                self.see(*place, number)
 
     def forget_numbers(self) -> None:
         """Lower numbers count from now on."""

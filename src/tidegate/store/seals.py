@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets.cluster_key import ClusterKey
-from tidegate.store.held_rows import Held, Row, Touched
+from tidegate.store.held_rows import Dialect, Held, Row, Touched
 from tidegate.store.seal_faults import Fault, all_removed, describe, fault_in, mac_in
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import (
@@ -25,11 +25,9 @@ from tidegate.store.sealed_lists import (
     SealKeys,
     name_of,
     part_of,
+    same,
 )
 from tidegate.store.seen_lists import SeenLists, doubt
-
-Run = Callable[[Any, str, Sequence[Any]], list[Row]]
-"""Runs a statement on a connection, and gives its rows."""
 
 CLUSTER = "cluster"
 """The area of the row that says by which key, and in which life of the state, rows are sealed."""
@@ -38,18 +36,6 @@ _MOST_FAULTS = 100
 _NARROWING: frozenset[SealedArea] = frozenset({"budgets"})
 _ORDER: dict[SealedArea, str] = {"approvals": "serial", "tokens": "serial"}
 """In which order rows are locked, where it is not that of their keys: all do it in the same one."""
-
-
-class Dialect(NamedTuple):
-    """How a database of states wants its statements."""
-
-    run: Run
-    prefix: str
-    mark: str
-    lock: str
-    """What keeps rows that are read from others until the end of the transaction."""
-    is_foreign: bool
-    """Whether others may have put triggers into it, so that what is written is checked."""
 
 
 class Seals:
@@ -111,6 +97,10 @@ class Seals:
     def forget_lost(self) -> None:
         """What `doubt_lost` has made is committed."""
         self._seen.forget_left()
+
+    def settle(self, connection: Any, *, is_kept: bool) -> None:
+        """A transaction has ended in which rows may have been sealed."""
+        self._memory.settle(connection, is_kept=is_kept)
 
     # The beginning
 
@@ -256,7 +246,10 @@ class Seals:
         if keys is None:
             return run(connection, f"SELECT {columns} FROM {table} {rest}", values)
         meaning = MEANING[area]
-        sql = f"SELECT {', '.join(meaning)}, {columns} FROM {table} {rest}"
+        # Each column once: a view may give another value for it than the one that is checked.
+        asked = list(dict.fromkeys((*meaning, *(wanted := columns.split(", ")))))
+        places = [asked.index(each) for each in wanted]
+        sql = f"SELECT {', '.join(asked)} FROM {table} {rest}"
         good: list[Row] = []
         names: set[str] = set()
         faults: dict[str, Fault] = {}
@@ -271,7 +264,7 @@ class Seals:
             for row in rows:
                 name = name_of(row[0])
                 if mac_in(lists, name) == keys.row(area, row[: len(meaning)]):
-                    good.append(row[len(meaning) :])
+                    good.append(tuple([row[place] for place in places]))
                     names.add(name)
                 else:
                     faults[name] = fault_in(lists, name)
@@ -290,6 +283,15 @@ class Seals:
                 Code.STATE_FAILED,
             )
         return good
+
+    def find(
+        self, connection: Any, area: SealedArea, columns: str, name: str, value: Any
+    ) -> list[Row]:
+        """The `columns` of sealed rows with that value of a column under the MAC, whatever else the
+        database takes for equal."""
+        rest = f"WHERE {name} = {self._dialect.mark}"
+        rows = self.select(connection, area, f"{columns}, {name}", rest, (value,))
+        return [row[:-1] for row in rows if same(row[-1], value)]
 
     def listed(self, connection: Any, area: SealedArea, names: Collection[str]) -> frozenset[str]:
         """Those of the names that have an entry, whatever became of their rows; none without
@@ -311,7 +313,8 @@ class Seals:
         faults: dict[str, Fault] = {}
         for part in range(PARTS):
             known = self._seen.get((area, part))
-            if known is None or known.number != numbers.get(part):
+            number = numbers.get(part, -1)
+            if known is None or known.number != number or not self._memory.see(area, part, number):
                 known = self._read_list(connection, area, part)
             if known is None:
                 faults[f"list {part}"] = "list"
@@ -393,11 +396,7 @@ class Seals:
         after: dict[str, bytes] = {}
         for row in self._rows(connection, area, wanted):
             if self._dialect.is_foreign and not held.is_as_wanted(area, row):
-                raise _refused(
-                    f"The state's database keeps other values in `{area}` than were written.",
-                    "Search its tables for triggers and rules that are not Tidegate's.",
-                    Code.STATE_FAILED,
-                )
+                raise foreign_values(area)
             after[name_of(row[0])] = keys.row(area, row)
         was = {name_of(key): mac for key, mac in before.items()}
         changed: dict[int, dict[str, bytes | None]] = {}
@@ -454,6 +453,7 @@ class Seals:
             (made.number, *keys.write(*place, made), *place),
         )
         self._seen.write(place, made)
+        self._memory.write(connection, *place, made.number)
 
     # Faults
 
@@ -483,6 +483,15 @@ class Seals:
                 self._faults[area, name] = fault
         for name, fault in news:
             self.tell(describe(area, name, fault))
+
+
+def foreign_values(area: SealedArea) -> TidegateError:
+    """The refusal of what the database makes of a statement of a gate."""
+    return _refused(
+        f"The state's database keeps other values in `{area}` than were written.",
+        "Search its tables for triggers and rules that are not Tidegate's.",
+        Code.STATE_FAILED,
+    )
 
 
 def _refused(

@@ -26,6 +26,7 @@ from tidegate.store.records import (
     PendingApproval,
     RefusedRetry,
 )
+from tidegate.store.seals import foreign_values
 
 QUESTIONS = Rows(PendingApproval, as_json=("subject", "dry_run", "run", "refused"))
 _COLUMNS = QUESTIONS.columns
@@ -269,6 +270,8 @@ class PostgresApprovalStore:
         if used is not None:
             was = held.was("approvals", used.id)
             if was:
+                if (was["digest"], was["state"]) != (digest, "allowed"):
+                    raise foreign_values("approvals")
                 uses = was["uses"] + 1
                 state = "allowed" if uses < was["most_uses"] else "used"
                 held.expect("approvals", used.id, uses=uses, state=state, ended_at=now)

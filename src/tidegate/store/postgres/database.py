@@ -19,6 +19,7 @@ from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from tidegate.errors import TidegateError
+from tidegate.store.held_rows import Dialect
 from tidegate.store.postgres.connection import (
     BOUND_S,
     Row,
@@ -31,7 +32,7 @@ from tidegate.store.postgres.connection import (
     outcome_unknown,
 )
 from tidegate.store.seal_memory import SealMemory
-from tidegate.store.seals import Dialect, Seals
+from tidegate.store.seals import Seals
 from tidegate.store.versions import Topic
 
 Area = Literal[
@@ -120,9 +121,15 @@ class Database:
                 try:
                     yield connection
                 except BaseException:
+                    self.seals.settle(connection, is_kept=False)
                     _roll_back(connection)
                     raise
-                self._commit(connection, settles)
+                is_kept = False
+                try:
+                    self._commit(connection, settles)
+                    is_kept = True
+                finally:
+                    self.seals.settle(connection, is_kept=is_kept)
 
     def try_writing(self) -> None:
         """See that a change could be written now; nothing is kept. Raises: TidegateError."""

@@ -140,7 +140,10 @@ class PostgresOperatorStore:
             row = connection.row(
                 f"{USE_LINK} RETURNING operator", {"digest": digest, "now": now, "latest": latest}
             )
-            return None if row is None else str(row[0])
+            if row is None:
+                return None
+            # What the database returns is not under the MAC, and what was locked is.
+            return str(held.was("operator_links", digest).get("operator", row[0]))
 
     def add_session(self, session: OperatorSession, digest: bytes) -> None:
         with (
@@ -162,7 +165,11 @@ class PostgresOperatorStore:
             )
 
     def session(self, digest: bytes) -> OperatorSession | None:
-        return next(iter(self._sessions("WHERE digest = %s", digest)), None)
+        with self._database.reading() as connection:
+            rows = self._database.seals.find(
+                connection, "operator_sessions", _SESSIONS.columns, "digest", digest
+            )
+            return next(iter(_SESSIONS.records(rows)), None)
 
     def sessions(self) -> tuple[OperatorSession, ...]:
         return self._sessions("ORDER BY created_at, id")

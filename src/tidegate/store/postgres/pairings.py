@@ -63,7 +63,11 @@ class PostgresPairingStore:
         return next(iter(self._read("WHERE id = %s", id)), None)
 
     def by_digest(self, digest: bytes) -> Pairing | None:
-        return next(iter(self._read("WHERE digest = %s", digest)), None)
+        with self._database.reading() as connection:
+            rows = self._database.seals.find(
+                connection, "pairings", _PAIRINGS.columns, "digest", digest
+            )
+            return next(iter(_PAIRINGS.records(rows)), None)
 
     def resolve(
         self,

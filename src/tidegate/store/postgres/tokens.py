@@ -72,8 +72,8 @@ class PostgresTokenStore:
 
     def by_digest(self, digest: bytes) -> TokenEntry | None:
         with self._database.reading() as connection:
-            rows = self._database.seals.select(
-                connection, "tokens", _TOKENS.columns, "WHERE digest = %s", (digest,)
+            rows = self._database.seals.find(
+                connection, "tokens", _TOKENS.columns, "digest", digest
             )
             return next(iter(_TOKENS.records(rows)), None)
 

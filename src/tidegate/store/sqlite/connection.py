@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -23,7 +23,7 @@ import apsw
 from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
-from tidegate.store.seals import Dialect
+from tidegate.store.held_rows import Dialect
 from tidegate.system.disks import allocate, free_bytes, try_writing
 from tidegate.system.private_files import open_file
 
@@ -160,6 +160,22 @@ def transaction(connection: apsw.Connection) -> Generator[None, None, None]:
         raise
 
 
+Settle = Callable[[apsw.Connection, bool], None]
+"""Is told of the end of a transaction, and whether it was kept."""
+
+
+@contextmanager
+def settled(connection: apsw.Connection, settle: Settle) -> Generator[None, None, None]:
+    """A `transaction` of whose end `settle` is told."""
+    is_kept = False
+    try:
+        with transaction(connection):
+            yield
+        is_kept = True
+    finally:
+        settle(connection, is_kept)
+
+
 @contextmanager
 def reading(connection: apsw.Connection) -> Generator[None, None, None]:
     """See one state of the file throughout, whatever other processes write meanwhile."""
@@ -266,6 +282,8 @@ class StateConnection:
         self._lock = Lock()
         self._connection: apsw.Connection | None = None
         self._closed = False
+        self.settle: Settle = lambda _connection, _is_kept: None
+        """Is told of the end of each transaction, and whether it was kept."""
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection, None, None]:
@@ -290,7 +308,7 @@ class StateConnection:
         with self.reading() as connection:
             if uses_reserve or self._synchronous == "FULL":
                 make_room(connection, self._path, self._reserve if uses_reserve else None)
-            with transaction(connection):
+            with settled(connection, self.settle):
                 yield connection
 
     def try_writing(self) -> None:

@@ -23,13 +23,14 @@ import apsw
 from tidegate.errors import Code, TidegateError
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.sqlite.connection import (
+    Settle,
     StateConnection,
     check_here,
     connect,
     failures,
     make_room,
     reserve_room,
-    transaction,
+    settled,
 )
 from tidegate.store.versions import Topic, Versions
 
@@ -112,6 +113,7 @@ class RightsConnection:
         self._reserve = reserve
         self._lock = Lock()
         self.versions = versions
+        self.settle: Settle = lambda _connection, _is_kept: None
         self._connection = connect(path)
         try:
             reserve_room(self._connection, path)
@@ -134,7 +136,7 @@ class RightsConnection:
         """
         with self.reading() as connection:
             make_room(connection, self._path, self._reserve if uses_reserve else None)
-            with transaction(connection):
+            with settled(connection, self.settle):
                 yield connection
                 found = read_versions(connection)
         self.versions.learn(found)

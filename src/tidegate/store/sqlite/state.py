@@ -64,6 +64,8 @@ class SqliteState:
         self._usage = StateConnection(path, "NORMAL", self.reserve)
         self._memory = SealMemory(path.with_name(SEALS_FILE) if key else None)
         self.seals = seals = Seals(DIALECT, key, self._memory)
+        for each in (self._rights, self._requests, self._usage):
+            each.settle = lambda used, is_kept: seals.settle(used, is_kept=is_kept)
         try:
             if not is_repair:
                 self._open_seals()

@@ -76,7 +76,7 @@ class SqliteTokenStore:
 
     def by_digest(self, digest: bytes) -> TokenEntry | None:
         with self._rights.reading() as connection:
-            rows = self._seals.select(connection, "tokens", _COLUMNS, "WHERE digest = ?", (digest,))
+            rows = self._seals.find(connection, "tokens", _COLUMNS, "digest", digest)
             return _token(rows[0]) if rows else None
 
     def change(self, entry: TokenEntry, was: TokenEntry) -> bool:

@@ -1,0 +1,138 @@
+"""Who is quick to put a row back with its list of seals, or has the state's database make something
+else of the statements of gates, gives no rights.
+
+Views, functions and operators of one's own need more rights there than to write tables.
+"""
+
+import pytest
+
+from contract.stores.test_seals import (
+    BOUNDS,
+    DIGEST,
+    SESSION,
+    TOKEN,
+    Postgres,
+    allow,
+    place,  # noqa: F401 - a fixture
+    state,  # noqa: F401 - a fixture
+)
+from support import postgres_state
+from tidegate.errors import TidegateError
+from tidegate.model.actors import Scope
+from tidegate.store.records import OperatorEntry, Pairing, TokenRights
+
+DATABASE = "DO $$BEGIN EXECUTE format('ALTER DATABASE %I {}', current_database()); END$$"
+TAKES_ALL = """
+CREATE FUNCTION tidegate.same({0}, {0}) RETURNS boolean LANGUAGE sql
+    AS 'SELECT $1 OPERATOR(pg_catalog.=) $2 OR $2 OPERATOR(pg_catalog.=) ''{1}''';
+CREATE OPERATOR tidegate.= (LEFTARG = {0}, RIGHTARG = {0}, FUNCTION = tidegate.same)
+"""
+MORE = """
+ALTER TABLE tidegate.tokens RENAME TO kept;
+CREATE SEQUENCE tidegate.times;
+CREATE FUNCTION tidegate.more(text) RETURNS text LANGUAGE plpgsql STABLE AS $$BEGIN
+    IF nextval('tidegate.times') % 2 = 1 THEN RETURN $1; END IF;
+    RETURN 'fullAccess';
+END$$;
+CREATE VIEW tidegate.tokens AS SELECT id, serial, name, prefix, digest,
+    tidegate.more(scope) AS scope,
+    sources, created_at, expires_at, last_used_at, revoked_at, tags, tables, scram_verifier, proxy,
+    owner, max_rows_changed, maker FROM tidegate.kept
+"""
+NO_MORE = """
+DROP VIEW tidegate.tokens; DROP FUNCTION tidegate.more(text); DROP SEQUENCE tidegate.times;
+ALTER TABLE tidegate.kept RENAME TO tokens
+"""
+
+
+def lists(place, area):  # noqa: F811
+    return place.ask("SELECT part, number, body, mac FROM seals WHERE area = %s", area)
+
+
+def put_back(place, area, kept):  # noqa: F811
+    for part, *values in kept:
+        sql = "UPDATE seals SET number = %s, body = %s, mac = %s WHERE area = %s AND part = %s"
+        place.ask(sql, *values, area, part)
+
+
+def test_a_used_grant_put_back_at_once_is_not_used_again(place, state):  # noqa: F811
+    allow(state)
+    kept = lists(place, "approvals")
+    assert state.approvals.answer("d", BOUNDS, 120.0).state == "used"
+    place.ask("UPDATE approvals SET state = 'allowed', uses = 0, ended_at = NULL")
+    put_back(place, "approvals", kept)
+    assert state.approvals.answer("d", BOUNDS, 121.0) is None
+    assert any("list" in each for each in state.concerns())
+
+
+def test_a_revoked_token_put_back_at_once_stays_revoked(place, state):  # noqa: F811
+    state.tokens.add(TOKEN, DIGEST)
+    kept = lists(place, "tokens")
+    state.tokens.revoke("ann", 5.0)
+    place.ask(place.without_triggers)
+    put_back(place, "tokens", kept)
+    assert state.tokens.by_digest(DIGEST) is None
+
+
+def test_a_change_that_was_not_kept_leaves_the_lists_good(place, state):  # noqa: F811
+    state.tokens.add(TOKEN, DIGEST)
+    with pytest.raises(TidegateError):
+        state.tokens.add(TOKEN, b"2" * 32)  # an active token has that name
+    assert state.tokens.by_digest(DIGEST) == TOKEN
+    assert not state.concerns()
+
+
+@pytest.fixture
+def server(tmp_path):
+    postgres_state.empty_state()
+    made = Postgres(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_view_does_not_give_another_scope_than_was_checked(server):
+    gate = server.open()
+    gate.tokens.add(TOKEN, DIGEST)
+    server.ask(MORE)
+    try:
+        for _ in range(4):
+            found = gate.tokens.by_digest(DIGEST)
+            assert found is None or found.scope is Scope.READ_ONLY
+    finally:
+        server.ask(NO_MORE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "find"),
+    [
+        ("bytea", "\\x39", lambda gate: gate.tokens.by_digest(b"9")),
+        ("bytea", "\\x39", lambda gate: gate.operators.session(b"9")),
+        ("bytea", "\\x39", lambda gate: gate.pairings.by_digest(b"9")),
+        ("text", "other", lambda gate: gate.approvals.answer("other", BOUNDS, 120.0)),
+    ],
+    ids=["token", "session", "request", "grant"],
+)
+def test_no_secret_counts_that_only_the_database_takes_for_equal(server, kind, value, find):
+    first = server.open()
+    first.tokens.add(TOKEN, DIGEST)
+    fill(first)
+    server.ask(TAKES_ALL.format(kind, value))
+    server.ask(DATABASE.format("SET search_path = tidegate, pg_catalog"))
+    try:
+        gate = server.open()
+        try:
+            assert find(gate) is None
+        except TidegateError as error:
+            assert "other values" in error.message
+    finally:
+        server.ask(DATABASE.format("RESET search_path"))
+        server.ask(f"DROP OPERATOR tidegate.= ({kind}, {kind});")
+        server.ask(f"DROP FUNCTION tidegate.same({kind}, {kind})")
+
+
+def fill(gate):
+    allow(gate)
+    gate.operators.add(OperatorEntry("o1", "ada", b"s", b"h", (), 1.0))
+    gate.operators.add_session(SESSION, b"n" * 32)
+    wanted = Pairing("AB12", "claude", "10.0.0.1", "c", TokenRights(), 100.0, 900.0)
+    gate.pairings.add(wanted, b"d" * 32, most=9, most_of_origin=9, origin=str)
