@@ -161,12 +161,12 @@ def transaction(connection: apsw.Connection) -> Generator[None, None, None]:
 
 
 Settle = Callable[[apsw.Connection, bool], None]
-"""Is told of the end of a transaction, and whether it was kept."""
+"""Is given the connection at the end of a transaction, and whether that was kept."""
 
 
 @contextmanager
 def settled(connection: apsw.Connection, settle: Settle) -> Generator[None, None, None]:
-    """A `transaction` of whose end `settle` is told."""
+    """A `transaction` at whose end `settle` is called."""
     is_kept = False
     try:
         with transaction(connection):
@@ -283,7 +283,7 @@ class StateConnection:
         self._connection: apsw.Connection | None = None
         self._closed = False
         self.settle: Settle = lambda _connection, _is_kept: None
-        """Is told of the end of each transaction, and whether it was kept."""
+        """Is called at the end of each transaction."""
 
     @contextmanager
     def reading(self) -> Generator[apsw.Connection, None, None]:
