@@ -294,11 +294,11 @@ class Seals:
         return [row[:-1] for row in rows if same(row[-1], value)]
 
     def listed(self, connection: Any, area: SealedArea, names: Collection[str]) -> frozenset[str]:
-        """Those of the names that have an entry, whatever became of their rows; none without
-        seals."""
+        """Those of the names that have an entry, or had where a list does not count now, whatever
+        became of their rows; none without seals."""
         if self._keys is None or not names:
             return frozenset()
-        lists, _ = self._read_lists(connection, area)
+        lists = {**self._seen.last(area), **self._read_lists(connection, area)[0]}
         return frozenset(name for name in names if mac_in(lists, name) is not None)
 
     def _read_lists(

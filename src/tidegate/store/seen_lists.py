@@ -37,6 +37,10 @@ class SeenLists:
         """The list as it was read last."""
         return self._read.get(place)
 
+    def last(self, area: SealedArea) -> dict[int, SealedList]:
+        """The lists of an area as they were read last, by their parts."""
+        return {part: seen for (of, part), seen in list(self._read.items()) if of == area}
+
     def read(self, place: Place, found: SealedList) -> None:
         """Keep a list that was read."""
         self._read[place] = found

@@ -136,3 +136,18 @@ def fill(gate):
     gate.operators.add_session(SESSION, b"n" * 32)
     wanted = Pairing("AB12", "claude", "10.0.0.1", "c", TokenRights(), 100.0, 900.0)
     gate.pairings.add(wanted, b"d" * 32, most=9, most_of_origin=9, origin=str)
+
+
+@pytest.mark.parametrize("how", ["put back", "removed"])
+def test_a_token_whose_list_of_seals_does_not_count_is_as_good_as_revoked(place, state, how):  # noqa: F811
+    state.tokens.add(TOKEN, DIGEST)
+    assert state.tokens.by_digest(DIGEST) == TOKEN  # a call of it is under way
+    kept = lists(place, "tokens")
+    state.tokens.revoke("ann", 5.0)
+    if how == "put back":
+        place.ask(place.without_triggers)
+        put_back(place, "tokens", kept)
+    else:
+        place.ask("DELETE FROM tokens")
+        place.ask("DELETE FROM seals WHERE area = 'tokens'")
+    assert state.tokens.revoked(["t1"]) == {"t1"}
