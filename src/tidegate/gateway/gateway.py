@@ -179,16 +179,17 @@ class Gateway:
 
     async def _wait_for_sight(self, sight: Sight, ctx: CallContext) -> None:
         """Keep an answer until the state is seen again: its caller may have lost the right to it.
-        Raises: TidegateError STATE_FAILED if that takes too long."""
+        Raises: TidegateError STATE_FAILED if that takes too long, SQL_OUTCOME for what may have
+        changed something, which a program must not send again."""
         while sight.is_stale:
             if sight.age_s > self._grace_s:
                 changed = ctx.may_change and not ctx.dry_run
                 error = TidegateError(
-                    Code.STATE_FAILED,
+                    Code.SQL_OUTCOME if changed else Code.STATE_FAILED,
                     "The call has run, and its answer is withheld: the state cannot be read, and"
                     " rights may have changed.",
                     hint=BY_OPERATOR if changed else "Retry in a moment.",
-                    retry_after_s=1.0,
+                    retry_after_s=None if changed else 1.0,
                 )
                 error.call_id = ctx.call_id
                 raise error

@@ -110,12 +110,15 @@ async def test_an_answer_is_withheld_after_the_grace_and_the_change_is_on_record
     with pytest.raises(TidegateError) as caught:
         await desk.ask("INSERT INTO t VALUES (1)")
     error = caught.value
-    assert error.code is Code.STATE_FAILED
-    assert "has run" in error.message
-    assert error.retry_after_s and error.call_id
+    assert "has run" in error.message and error.call_id
+    # A program that sends again what is said to have failed must not do so here.
+    assert error.code is Code.SQL_OUTCOME and error.retry_after_s is None
+    with pytest.raises(TidegateError) as caught:
+        await desk.ask("SELECT 1")
+    assert caught.value.code is Code.STATE_FAILED and caught.value.retry_after_s
     with closing(sqlite3.connect(desk.file)) as read:
         assert read.execute("SELECT count(*) FROM t").fetchone() == (1,)
-    assert desk.phases().count("outcome") == 1
+    assert desk.phases().count("outcome") == 2
     await desk.connections.close()
 
 
