@@ -130,6 +130,25 @@ def test_no_secret_counts_that_only_the_database_takes_for_equal(server, kind, v
         server.ask(f"DROP FUNCTION tidegate.same({kind}, {kind})")
 
 
+def test_a_trigger_that_keeps_the_counters_hides_no_revocation(server):
+    gate, other = server.open(), server.open()
+    gate.tokens.add(TOKEN, DIGEST)
+    other.versions.look()
+    was = other.versions.of("tokens")
+    server.ask(
+        "CREATE FUNCTION tidegate.keep() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$BEGIN RETURN NULL; END$$;"
+        " CREATE TRIGGER keep BEFORE UPDATE ON tidegate.generations FOR EACH ROW"
+        " EXECUTE FUNCTION tidegate.keep()"
+    )
+    try:
+        gate.tokens.revoke("ann", 5.0)
+        other.versions.look()
+        assert other.versions.of("tokens") != was
+    finally:
+        server.ask("DROP FUNCTION tidegate.keep() CASCADE")
+
+
 def fill(gate):
     allow(gate)
     gate.operators.add(OperatorEntry("o1", "ada", b"s", b"h", (), 1.0))
