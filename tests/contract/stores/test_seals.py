@@ -475,8 +475,7 @@ def test_who_puts_a_counter_back_hides_no_revocation_from_another_gate(tmp_path)
     assert state.tokens.revoke("ann", 5.0) is not None
     for topic, number in before.items():
         place.ask("UPDATE generations SET value = %s WHERE area = %s", number, topic)
-    assert other.read_versions()["tokens"] == before["tokens"]
-    assert other.read_versions()["tokens"] > before["tokens"]  # which it has counted itself
+    assert other.read_versions()["tokens"] > before["tokens"]  # which it counts itself
     counted = other.read_versions()
     assert other.read_versions() == counted
     place.close()
