@@ -14,8 +14,6 @@ from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
 
-import msgspec
-
 from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.chain_uses import NONCE_USED
@@ -32,7 +30,6 @@ from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url
-from tidegate.config.reload import ConfigWatcher, PendingRestart
 from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_directory, state_key, state_url
 from tidegate.edges.listening import Sockets
@@ -47,7 +44,6 @@ from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, pr
 from tidegate.gateway.other_processes import OtherProcesses
 from tidegate.gateway.shared_sessions import SharedSessions
 from tidegate.gateway.source_connections import (
-    ConfiguredSources,
     NoSavedSources,
     SourceConnections,
 )
@@ -130,7 +126,20 @@ class App:
         self.directory = directory
         self.default_actor = default_actor
         use_settings(config.sections)
-        self.operator_passphrase = OperatorPassphrase(directory / "operator.json")
+        self._open_state(repairs_seals)
+        self._open_record()
+        records = Records(self.server_audit.record, self.server_audit.record_done)
+        clocks = Clocks(wall=self.state.now)
+        self._open_callers(records, clocks)
+        self._open_people(clocks)
+        self._open_questions(clocks)
+        self._open_calls(records)
+        self._meet_others()
+
+    def _open_state(self, repairs_seals: bool) -> None:
+        """What all gates share, and the lease of this one's id. Raises: TidegateError STATE_FAILED,
+        CONFIG_INVALID."""
+        config, directory = self.config, self.directory
         database = state_url(config.state_url)
         self.cluster_key = state_key(config.state_key, database)
         """Of all gates of this state; None for a state in a file that has none."""
@@ -138,39 +147,45 @@ class App:
         self.state = open_state(database, directory, self.cluster_key, is_repair=repairs_seals)
         if database is not None:
             look_for_states()
-        clock = self.state.now
-        clocks = Clocks(wall=clock)
         self.state.seals.tell = self._tell_of_row
-        self.history = History(self.state.history, clock)
         self.lease: GateLease | None = None
         """That of this gate's id, where gates share the state."""
         if database is not None:
             self.lease = self._take_lease()
+
+    def _open_record(self) -> None:
+        """The record of this gate, and what is read of it."""
+        directory = self.directory
+        self.history = History(self.state.history, self.state.now)
         self.audit = AuditLog(
             directory / "audit",
-            settings=config.audit,
+            settings=self.config.audit,
             keys=directory / "audit-key",
             is_shipped=ShippedSegments(self.state.shipping, directory / "audit").have,
         )
         self.server_audit = ServerAudit(
             self.audit,
-            default_actor,
+            self.default_actor,
             self.state.shared,
             self.name_of,
             make_room=self.state.reserve.release,
         )
+
+    def _open_callers(self, records: Records, clocks: Clocks) -> None:
+        """Who may call, and the sources that they may call about. Raises: TidegateError
+        SOURCE_URL."""
+        config = self.config
         self.token_files = TokenFiles(
             [Path(each) for each in config.token_files],
             check=check_token,
             accounts=config.agent_accounts,
-            **({"note": self.server_audit.record} if default_actor == "server" else {}),
+            **({"note": self.server_audit.record} if self.default_actor == "server" else {}),
         )
-        records = Records(self.server_audit.record, self.server_audit.record_done)
         self.tokens = Tokens(
             self.state.tokens,
             records=records,
             files=self.token_files if config.token_files else None,
-            clock=clock,
+            clock=self.state.now,
         )
         self.pairing_service = PairingService(
             self.state.pairings,
@@ -182,7 +197,7 @@ class App:
             clocks=clocks,
         )
         self.connections = SourceConnections(
-            self.state.sources, self._open_engine, *self._load_sources(config)
+            self.state.sources, self._open_engine, *load_sources(config, self.directory)
         )
         self.bridge_tokens = BridgeTokens(
             config.bridge,
@@ -190,6 +205,10 @@ class App:
             sources=self.connections.sources,
             key=self.siblings.secret,
         )
+
+    def _open_people(self, clocks: Clocks) -> None:
+        """Who signs in at the console, and what they keep there."""
+        self.operator_passphrase = OperatorPassphrase(self.directory / "operator.json")
         self.workspace = Workspace(
             self.state.windows,
             operators=lambda: [each.name for each in self.state.operators.list()],
@@ -205,6 +224,10 @@ class App:
         )
         self.console_address = ""
         """Where this process serves the console; empty if it does not."""
+
+    def _open_questions(self, clocks: Clocks) -> None:
+        """What waits for a person, or longer than its client does."""
+        config = self.config
 
         def console() -> str:
             return config.console.origin or self.console_address
@@ -225,7 +248,7 @@ class App:
         times = config.tasks
         self.tasks = Tasks(
             *(self.state.tasks, TaskTimes(times.after_s, times.answer_s, times.keep_s)),
-            *(change_state, clock, self.siblings.share.number),
+            *(change_state, self.state.now, self.siblings.share.number),
         )
         self.state.versions.load_with("tasks", self.tasks.load_elsewhere)
         self.webhook = WebhookSender(
@@ -233,7 +256,7 @@ class App:
             config.approvals.webhook,
             address=console,
             note=self.server_audit.record_done,
-            clock=clock,
+            clock=self.state.now,
         )
         self.settings_listeners: list[Callable[[Config], None]] = [
             lambda config: self.webhook.use(config.approvals.webhook)
@@ -242,16 +265,20 @@ class App:
         self.refresh_settings: Callable[[], None] | None = None
         """Reads the settings again if their file has changed, in microseconds; None where no file
         gave them."""
+
+    def _open_calls(self, records: Records) -> None:
+        """What a call passes, and what is seen of it."""
+        config = self.config
         self.embedder = Embedder(config.embeddings, self.state.questions)
         self.undo_log = UndoLog(
             self.state.changes,
             config.undo,
             partial(self.secrets.read, "undo"),
             former=self.secrets.former_undo,
-            clock=clock,
+            clock=self.state.now,
         )
-        self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), clock)
-        self.budget_ledger = BudgetLedger(self.state.budgets, clock)
+        self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), self.state.now)
+        self.budget_ledger = BudgetLedger(self.state.budgets, self.state.now)
         """What calls of this process cost."""
         self.readiness = Readiness(
             self._known_failures,
@@ -273,6 +300,9 @@ class App:
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
+
+    def _meet_others(self) -> None:
+        """What the processes on the state tell each other."""
         self.mailbox = Mailbox(
             *(self.state.messages, self.state.versions, self.gateway.run_id),
             key=self.cluster_key.derive("messages") if self.cluster_key is not None else None,
@@ -371,10 +401,6 @@ class App:
             shared=self.state.shared,
             kind=kind,
         )
-
-    def _load_sources(self, config: Config) -> ConfiguredSources:
-        """The sources of the settings, and what all sources get."""
-        return load_sources(config, self.directory)
 
     def gate_before(self, source: Source) -> tuple[Gateway, SourceConnections]:
         """A gate of its own before one source that is not saved, with the record of this process,
@@ -490,65 +516,6 @@ class App:
             self.server_audit.record_done("state.row_refused", {"row": text})
 
         Thread(target=tell, name="tidegate-seals", daemon=True).start()
-
-    def follow_settings(
-        self, following: ConfigWatcher, load: Callable[[], Config], tell: Callable[[str], None]
-    ) -> Callable[[], None]:
-        """Check on every call whether the settings file has changed, and apply what `load` gives
-        then. `tell` gets lines for the server's log: settings that cannot be used, and those that
-        take effect when the server restarts.
-
-        Returns a function that reads the settings now, whether they have changed or not.
-        """
-        awaited = PendingRestart(self.config)
-        wait_s = self.config.approvals.wait_s
-        reported = ""
-
-        def read() -> tuple[Config, ConfiguredSources]:
-            try:
-                config = load()
-                return config, self._load_sources(config)
-            except TidegateError as error:
-                nonlocal reported
-                if error.message != reported:
-                    reported = error.message
-                    tell(f"the settings have changed and cannot be used: {reported}")
-                raise
-
-        def look() -> ConfiguredSources | None:
-            found = following.look(read)
-            if found is None:
-                return None
-            config, made = found
-            nonlocal reported
-            reported = ""
-            try:
-                self.server_audit.record_settings_change(config)
-            except TidegateError:
-                following.forget()
-                raise
-            self.approvals.settings = msgspec.structs.replace(config.approvals, wait_s=wait_s)
-            self.undo_log.settings = config.undo
-            self.bridge_tokens.settings = config.bridge
-            for listener in self.settings_listeners:
-                listener(config)
-            if unreported := awaited.unreported(config):
-                tell(f"these changes take effect when the server restarts: {', '.join(unreported)}")
-            return made
-
-        def reread() -> None:
-            following.forget()
-            with suppress(TidegateError):  # which `read` has reported
-                self.connections.sources()
-
-        def refresh() -> None:
-            if following.has_changed:
-                with suppress(TidegateError):  # the call itself is refused
-                    self.connections.sources()
-
-        self.connections.watch_settings(look)
-        self.refresh_settings = refresh
-        return reread
 
     def declare(self, settings: SourceSettings) -> Source:
         """The source that these settings describe. Raises: TidegateError as `open`."""

@@ -32,6 +32,7 @@ from tidegate.model.budgets import Budget, Measure
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.results import numbers
 from tidegate.serve.edges import open_http
+from tidegate.serve.settings_following import follow_settings
 from tidegate.sql.masking import rewrite
 from tidegate.store.records import TokenRights
 
@@ -96,8 +97,8 @@ class Desk:
         self._settings = settings
         self.write(**source)
         self.app = App.open(load(str(self._file)))
-        self.app.follow_settings(
-            ConfigWatcher(self._file), lambda: load(str(self._file)), lambda said: None
+        follow_settings(
+            self.app, ConfigWatcher(self._file), lambda: load(str(self._file)), lambda said: None
         )
         self.edge = open_http(self.app, "127.0.0.1", 0)
         self.replies: list[str] = []

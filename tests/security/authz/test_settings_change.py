@@ -13,6 +13,7 @@ from support.surface_shop import build_shop
 from tidegate.app import App
 from tidegate.config.loading import load
 from tidegate.config.reload import ConfigWatcher
+from tidegate.serve.settings_following import follow_settings
 
 INSERT = "INSERT INTO customers (email, full_name) VALUES ('new@example.org', 'New')"
 
@@ -34,7 +35,7 @@ class Harness:
     def open(self) -> App:
         following = ConfigWatcher(self.file)
         app = App.open(load(str(self.file)))
-        app.follow_settings(following, lambda: load(str(self.file)), self.log.append)
+        follow_settings(app, following, lambda: load(str(self.file)), self.log.append)
         return app
 
     def customers(self) -> int:

@@ -27,6 +27,7 @@ from tidegate.serve.edges import listeners_of, listening_addresses, open_http, o
 from tidegate.serve.lifecycle import Shutdown
 from tidegate.serve.lifecycle import run as run_edges
 from tidegate.serve.log import log_to_stderr, status_line
+from tidegate.serve.settings_following import follow_settings
 from tidegate.system.first_process import leave_first_place
 from tidegate.system.service_manager import take_given_sockets
 
@@ -69,7 +70,7 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     reread: list[Callable[[], None]] = []
     if watcher is not None:
         load = partial(load_for_serve, arguments)
-        reread.append(app.follow_settings(watcher, load, logger.warning))
+        reread.append(follow_settings(app, watcher, load, logger.warning))
     certificates = (certificate, *(each.certificate for each in listeners))
     for each in certificates:
         if each is not None:
