@@ -42,17 +42,19 @@ def set_budgets(name: str, budgets: tuple[tuple[str, ...], ...]) -> None:
 def measure(rounds: int, seconds: float) -> None:
     """Print the CPU of a call of each gate, in turns, and the ratio to the one without budgets."""
     make_shop()
-    with ExitStack() as stack:
-        gates: dict[str, Running] = {}
-        for name, budgets in GATES.items():
-            made = core(state_name=f"budgets-{name}")
-            set_budgets(name, budgets)
-            gates[name] = start(stack, made, log_name=f"budgets-{name}")
+    for name, budgets in GATES.items():
+        set_budgets(name, budgets)
 
-        def take(name: str, one: Running, fresh: bool) -> Turn:
-            return take_turn(one, fresh=fresh, seconds=seconds)
+    def begin(stack: ExitStack) -> dict[str, Running]:
+        return {
+            name: start(stack, core(state_name=f"budgets-{name}"), log_name=f"budgets-{name}")
+            for name in GATES
+        }
 
-        compare(gates, rounds, take)
+    def take(name: str, one: Running, fresh: bool) -> Turn:
+        return take_turn(one, fresh=fresh, seconds=seconds)
+
+    compare(begin, rounds, take)
 
 
 def main() -> int:

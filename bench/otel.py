@@ -47,15 +47,17 @@ def measure(rounds: int, seconds: float) -> None:
         words = (sys.executable, "-m", "bench.shipping", "--receive", "otlp", str(port))
         collector = stack.enter_context(Process(Launch(words, place), LOGS / "otel.log"))
         wait_for_port(collector, port)
-        gates = {
-            name: start(stack, traced_gate(name, otel, port), log_name=f"otel-{name}")
-            for name, otel in GATES.items()
-        }
+
+        def begin(gates: ExitStack) -> dict[str, Running]:
+            return {
+                name: start(gates, traced_gate(name, otel, port), log_name=f"otel-{name}")
+                for name, otel in GATES.items()
+            }
 
         def take(name: str, one: Running, fresh: bool) -> Turn:
             return take_turn(one, fresh=fresh, seconds=seconds, settled_s=SETTLED_S)
 
-        compare(gates, rounds, take)
+        compare(begin, rounds, take)
 
 
 def main() -> int:

@@ -124,18 +124,20 @@ def measure_lag(lines: int) -> None:
 def measure_calls(rounds: int) -> None:
     """Print the CPU of a call with and without shipping, in turns."""
     make_shop()
-    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as made:
         file = {"name": "file", "url": f"file://{made}/record.jsonl"}
         ships = configured(core(state_name="ship"), "shipping", {"ship": {"to": [file]}})
-        gates = {
-            "off": start(stack, core(state_name="plain"), log_name="plain"),
-            "shipping": start(stack, ships, log_name="ships"),
-        }
+
+        def begin(stack: ExitStack) -> dict[str, Running]:
+            return {
+                "off": start(stack, core(state_name="plain"), log_name="plain"),
+                "shipping": start(stack, ships, log_name="ships"),
+            }
 
         def take(name: str, one: Running, fresh: bool) -> Turn:
             return take_turn(one, fresh=fresh, seconds=SECONDS, settled_s=SETTLED_S)
 
-        compare(gates, rounds, take)
+        compare(begin, rounds, take)
         lines = sum(1 for _ in (Path(made) / "record.jsonl").open("rb"))
         print(f"  {lines:,} events shipped meanwhile")
 

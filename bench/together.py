@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ STEP = 100_000
 MEMORY = 3 * STEP
 LONGEST_S = 600.0
 """For the calls of one gate whose memory is read."""
+Begin = Callable[[ExitStack], dict[str, Running]]
 
 
 def make_gate(directory: Path, metrics_port: int) -> Contestant:
@@ -47,20 +49,19 @@ def scrape(port: int) -> int:
         return answer.read().count(b"\n")
 
 
-def measure_calls(gates: dict[str, tuple[Running, int | None]], given: argparse.Namespace) -> None:
+def measure_calls(begin: Begin, port: int, given: argparse.Namespace) -> None:
     """Print the CPU of a call of each gate, in turns, and the ratio."""
 
     def take(name: str, one: Running, fresh: bool) -> Turn:
-        port = gates[name][1]
-        read = None if port is None else partial(scrape, port)
+        read = partial(scrape, port) if name == "on" else None
         return take_turn(one, fresh=fresh, seconds=given.seconds, settled_s=SETTLED_S, end=read)
 
-    compare({name: one for name, (one, _) in gates.items()}, given.rounds, take)
+    compare(begin, given.rounds, take)
 
 
-def measure_memory(gates: dict[str, tuple[Running, int | None]], calls: int) -> None:
+def measure_memory(gates: dict[str, Running], port: int, calls: int) -> None:
     """Print the resident bytes of each gate on its way to so many calls."""
-    for name, (one, port) in gates.items():
+    for name, one in gates.items():
         shots, end, sizes = one.points(fresh=True), time.monotonic() + LONGEST_S, list[int]()
         done = 0
         while done < calls and (left := end - time.monotonic()) > 0:
@@ -69,7 +70,7 @@ def measure_memory(gates: dict[str, tuple[Running, int | None]], calls: int) -> 
             )
             done += fired.calls
             time.sleep(SETTLED_S)
-            if port is not None:
+            if name == "on":
                 scrape(port)
             sizes.append(one.process.rss())
         grown = (sizes[-1] - sizes[0]) / max(1, len(sizes) - 1)
@@ -90,20 +91,24 @@ def main() -> int:
     parser.add_argument("--memory", type=int, default=MEMORY, help="0: not measured")
     given = parser.parse_args()
     make_shop()
-    with tempfile.TemporaryDirectory() as made, ExitStack() as stack:
+    with tempfile.TemporaryDirectory() as made:
         port = free_port()
         all_on = make_gate(Path(made), port)
         set_budgets("together", GATES[given.budgets])
-        gates: dict[str, tuple[Running, int | None]] = {
-            "off": (start(stack, core(state_name="together-off"), log_name="off"), None),
-            "on": (start(stack, all_on, log_name="on"), port),
-        }
+
+        def begin(stack: ExitStack) -> dict[str, Running]:
+            return {
+                "off": start(stack, core(state_name="together-off"), log_name="off"),
+                "on": start(stack, all_on, log_name="on"),
+            }
+
         if given.rounds:
-            measure_calls(gates, given)
+            measure_calls(begin, port, given)
         if given.memory:
-            measure_memory(gates, given.memory)
+            with ExitStack() as stack:
+                measure_memory(begin(stack), port, given.memory)
         lines = sum(1 for _ in (Path(made) / "record.jsonl").open("rb"))
-        print(f"{lines:,} events were shipped, {scrape(port):,} lines of figures read at last")
+        print(f"{lines:,} events were shipped")
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -66,24 +67,32 @@ def take_turn(
 
 
 def compare(
-    gates: Mapping[str, Running], rounds: int, take: Callable[[str, Running, bool], Turn]
+    begin: Callable[[ExitStack], Mapping[str, Running]],
+    rounds: int,
+    take: Callable[[str, Running, bool], Turn],
 ) -> None:
-    """Print what a call of each gate costs, in turns, and the ratio to the first of them."""
-    names = list(gates)
-    for fresh in (False, True):
-        found: dict[str, list[Turn]] = {name: [] for name in names}
-        for number in range(rounds):
+    """Print what a call of each gate costs, in turns, and its ratio to the first of them.
+
+    `begin` starts new gates for each round: of four equal processes one was 8 % slower than
+    another for as long as both ran, so a pair of them says nothing about a few percent.
+    """
+    found: dict[bool, dict[str, list[Turn]]] = {False: {}, True: {}}
+    for number in range(rounds):
+        with ExitStack() as stack:
+            gates = begin(stack)
+            names = list(gates)
             cut = number % len(names)
-            for name in names[cut:] + names[:cut]:
-                found[name].append(take(name, gates[name], fresh))
+            for fresh, turns in found.items():
+                for name in names[cut:] + names[:cut]:
+                    turns.setdefault(name, []).append(take(name, gates[name], fresh))
+    for fresh, turns in found.items():
         print(f"{'fresh' if fresh else 'repeated'} point query, {rounds} rounds in turns")
-        for name, turns in found.items():
-            ratios = [
-                own.cost / first.cost for own, first in zip(turns, found[names[0]], strict=True)
-            ]
+        first = median(turn.cost for turn in turns[names[0]])
+        for name in names:
+            costs = [turn.cost for turn in turns[name]]
             print(
-                f"  {name:8} {median(turn.cost for turn in turns):7.1f} us CPU a call"
-                f"   {median(turn.rate for turn in turns):8,.0f} calls/s"
-                f"   ratio {median(ratios):.3f}, {min(ratios):.3f} to {max(ratios):.3f}",
+                f"  {name:8} {median(costs):7.1f} us CPU a call, {min(costs):.1f} to"
+                f" {max(costs):.1f}   {median(turn.rate for turn in turns[name]):8,.0f} calls/s"
+                f"   ratio of the medians {median(costs) / first:.3f}",
                 flush=True,
             )
