@@ -46,13 +46,13 @@ class WorkerGate:
         port = connection.sock.getsockname()[1]
         wanted = [f"0100007F:{self.port:04X}", f"0100007F:{port:04X}"]
         lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
-        # A closed connection of the same two ports may still be listed; it has no inode.
-        open_ones = [fields[9] for fields in lines if fields[1:3] == wanted and fields[9] != "0"]
-        (inode,) = open_ones
+        # The list changes while it is read, so that a line may come twice; a closed connection of
+        # the same two ports has no inode, or one that no worker has.
+        found = {f"socket:[{fields[9]}]" for fields in lines if fields[1:3] == wanted}
         for number, pid in self.workers().items():
             for file in Path(f"/proc/{pid}/fd").iterdir():
                 with suppress(OSError):
-                    if os.readlink(file) == f"socket:[{inode}]":
+                    if os.readlink(file) in found:
                         return number
         raise AssertionError("no worker has it")
 
