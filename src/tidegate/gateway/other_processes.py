@@ -101,21 +101,16 @@ class OtherProcesses:
 
     def calls(self) -> tuple[list[RunningCall], int]:
         """The calls of the others, and how many there are besides."""
-        now = asyncio.get_running_loop().time()
-        self._lists = {
-            sender: (at, sent) for sender, (at, sent) in self._lists.items() if now - at < GONE_S
-        }
-        lists = [sent for _, sent in self._lists.values()]
+        lists = self._lists_now()
         found = [self._read(call) for sent in lists for call in sent.calls]
         return found, sum(sent.more for sent in lists)
 
     def answering(self) -> Counter[str] | None:
         """How many processes of each other gate answer; None as long as they have not had the time
         to."""
-        self.calls()
         if asyncio.get_running_loop().time() - self._first_asked_at < GONE_S:
             return None
-        return Counter(sent.gate for _, sent in self._lists.values())
+        return Counter(sent.gate for sent in self._lists_now())
 
     def find(self, id: str) -> RunningCall | None:
         """The call of that id, if it is under way in another process."""
@@ -124,6 +119,14 @@ class OtherProcesses:
     async def cancel(self, id: str) -> None:
         """Have a call of another process end. Raises: TidegateError STATE_FAILED."""
         await self._mailbox.send(CANCEL, id.encode(), to=id.rpartition("-")[0])
+
+    def _lists_now(self) -> list[_SentCalls]:
+        """The lists that count."""
+        now = asyncio.get_running_loop().time()
+        self._lists = {
+            sender: (at, sent) for sender, (at, sent) in self._lists.items() if now - at < GONE_S
+        }
+        return [sent for _, sent in self._lists.values()]
 
     # For a process whose calls are shown
 
