@@ -21,7 +21,7 @@ from tidegate.model.changes import ChangeEntry, ChangeImage, ChangeList, ListCha
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
 from tidegate.store.calls import read_state
-from tidegate.store.sealing import seal, unseal
+from tidegate.store.encryption import decrypt, encrypt
 from tidegate.store.supervision import ChangeStore
 
 SETTLE_S = 60.0
@@ -85,8 +85,8 @@ class UndoLog:
         names = tuple([f"{each.schema}.{each.table}".lstrip(".") for each in image.tables])
         kept = structs.replace(entry, tables=names, rows=image.row_count, size=len(plain))
         key, bound = os.urandom(32), entry.id.encode()
-        sealed = seal(key, plain, bound)
-        wrapped = seal(bytes.fromhex(self._secret()), key, bound)
+        sealed = encrypt(key, plain, bound)
+        wrapped = encrypt(bytes.fromhex(self._secret()), key, bound)
         self._under_way.add(entry.id)
         try:
             self._store.prepare(kept, wrapped, sealed, self.settings.total_bytes)
@@ -131,11 +131,11 @@ class UndoLog:
         if found is None:
             raise no_change(entry.id)
         bound = entry.id.encode()
-        key = unseal(bytes.fromhex(self._secret()), found[0], bound)
+        key = decrypt(bytes.fromhex(self._secret()), found[0], bound)
         former = self._former() if key is None else None
         if former is not None:
-            key = unseal(bytes.fromhex(former), found[0], bound)
-        plain = None if key is None else unseal(key, found[1], bound)
+            key = decrypt(bytes.fromhex(former), found[0], bound)
+        plain = None if key is None else decrypt(key, found[1], bound)
         if plain is None:
             raise TidegateError(
                 Code.UNDO_UNAVAILABLE,

@@ -1,1 +1,1 @@
-"""The state: its interface, and its database of SQLite."""
+"""The state: its interface, and its databases of SQLite and PostgreSQL."""

@@ -36,8 +36,8 @@ from tidegate.products.console.shown_rows import ShownRows
 from tidegate.products.console.staged import Staged, StagedRow, standing_of
 from tidegate.store.api import StagedEditStore, WindowStore
 from tidegate.store.calls import change_state, read_state
+from tidegate.store.encryption import decrypt, encrypt
 from tidegate.store.records import TabEntry
-from tidegate.store.sealing import seal, unseal
 
 MOST_PUT = 1_000
 MOST_BYTES = 4_194_304
@@ -129,7 +129,7 @@ class StagedEdits:
         if entry is None:
             return StagedTab(tab, source, Staged())
         key = bytes.fromhex(await asyncio.to_thread(self._secret))
-        plain = unseal(key, entry.body, id.encode())
+        plain = decrypt(key, entry.body, id.encode())
         staged = Staged() if plain is None else msgspec.msgpack.decode(plain, type=Staged)
         return StagedTab(tab, source, structs.replace(staged, version=entry.version))
 
@@ -160,7 +160,7 @@ class StagedEdits:
             )
         tab, version = found.tab, found.staged.version
         key = bytes.fromhex(await asyncio.to_thread(self._secret))
-        body = seal(key, plain, tab.id.encode())
+        body = encrypt(key, plain, tab.id.encode())
         owner = caller.signed_in.operator.name
         written = await change_state(self._store.write, owner, tab.id, version, body, self._clock())
         if not written:
