@@ -89,6 +89,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         without.choose(config, items)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a test when it fails: a run that is ended from outside says nothing at its end."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        reason = str(report.longrepr).rstrip().rsplit("\n", 1)[-1][:500]
+        print(f"\nFAILED {report.nodeid} ({report.when}) {reason}", flush=True)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """What is collected stays to the end: the garbage collector need not look through it, neither

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.client import HTTPException
 from typing import Any
 
-from support.eventually import PATIENCE_S
+from support.eventually import HANG_S, PATIENCE_S
 from wire.wires import HttpPeer
 
 AGAIN = ("nothing ran", "had changed nothing", "Send the call again.")
@@ -39,6 +40,7 @@ class PatientClient:
         self._count = count
         self._peer: HttpPeer | None = None
         self._never = threading.Event()
+        self._deadline = time.monotonic() + HANG_S
         self.sent = 0
 
     def finish(self, arguments: Mapping[str, Any]) -> str:
@@ -92,14 +94,17 @@ class PatientClient:
                 pass
 
     def _exchange(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Raises: NoReply."""
-        assert self._up.wait(PATIENCE_S)
+        """Raises: NoReply, a moment after it was noticed: a server that is gone for good must not
+        have its clients take the processor until the deadline."""
+        assert time.monotonic() < self._deadline, "the server gave no reply any more"
+        assert self._up.wait(PATIENCE_S), "the server has not come up again"
         try:
             if self._peer is None:
                 self._peer = self._connect()
             return self._peer.request(method, params).result
         except (OSError, HTTPException):
             self._peer = None
+            self._never.wait(POLL_S)
             raise NoReply from None
 
 

@@ -21,7 +21,7 @@ import pytest
 
 from support import postgres_server, postgres_state
 from support.audit_records import records
-from support.eventually import wait_until
+from support.eventually import HANG_S, wait_until
 from support.worker_gate import workers_of
 from wire.lasting_gate import TAKES_TASKS, Gate
 from wire.patient_client import PatientClient
@@ -161,7 +161,9 @@ class KilledGate(Gate):
 
     def approve_until(self, done: Callable[[], bool]) -> None:
         """Say yes to all that waits, again and again."""
+        deadline = time.monotonic() + HANG_S
         while not done():
+            assert time.monotonic() < deadline, "calls that do not end"
             time.sleep(PERSON_S)
             for each in self.run("approvals", "list", "--json").json["approvals"]:
                 self.run("approvals", "allow", each["id"])

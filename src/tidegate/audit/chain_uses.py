@@ -15,6 +15,7 @@ import msgspec
 
 from tidegate.audit.segment import number_of, segments
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import json_decoder
 
 SEEN = "gates.seen"
 """The event by which a gate records where the records of others ended."""
@@ -89,7 +90,7 @@ def read_uses(directory: Path) -> ChainUses:
 
 
 def _read_segment(segment: str, lines: Iterable[bytes], uses: ChainUses) -> None:
-    decode = msgspec.json.Decoder(_Event).decode
+    decode = json_decoder(_Event).decode
     for line in lines:
         found = _BEGIN.match(line)
         if found is None:

@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import decode_json
 
 SIGNED_AS = b"tidegate audit checkpoint 1\n"
 """Prefix of the signed bytes, so that a signature is valid for a checkpoint only."""
@@ -111,7 +112,7 @@ def encode_control_record(record: ControlRecord) -> bytes:
 def parse_checkpoint(text: bytes | str) -> Checkpoint:
     """Decode a printed or stored checkpoint. Raises: TidegateError ARGUMENT_INVALID."""
     try:
-        return msgspec.json.decode(text, type=Checkpoint)
+        return decode_json(text, Checkpoint)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise TidegateError(
             Code.ARGUMENT_INVALID,

@@ -31,6 +31,7 @@ from tidegate.system.private_files import (
     sync_directory,
     write_new_file,
 )
+from tidegate.typed_values import decode_json
 
 # The longest line is shorter than the last window, because every text in an event is limited.
 _WINDOWS = (8_192, 262_144)
@@ -152,7 +153,7 @@ def time_of(line: bytes) -> float | None:
 def start_of(first: bytes) -> bytes | None:
     """The hash that a segment's first line follows."""
     try:
-        opening = msgspec.json.decode(first, type=SegmentHeader)
+        opening = decode_json(first, SegmentHeader)
         return chain.START if opening.previous is None else bytes.fromhex(opening.previous.hash)
     except (msgspec.MsgspecError, ValueError):
         return chain.START
@@ -186,7 +187,7 @@ def _next_of(body: bytes) -> str:
     if b'"phase":"continued"' not in body[:128]:
         return ""
     try:
-        return msgspec.json.decode(body, type=SegmentEnd).next
+        return decode_json(body, SegmentEnd).next
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return ""
 

@@ -18,6 +18,7 @@ from tidegate.audit import chain
 from tidegate.audit.control_records import Checkpoint, PeerPosition, SegmentEnd, SegmentHeader
 from tidegate.audit.keys import is_signed
 from tidegate.audit.segment import number_of
+from tidegate.typed_values import decode_json
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -381,7 +382,7 @@ def _parse(line: bytes) -> _Record | None:
     if phase is None or unsealed is None:
         return None
     try:
-        return msgspec.json.decode(unsealed[0], type=phase)
+        return decode_json(unsealed[0], phase)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -26,6 +26,7 @@ from tidegate.errors import TidegateError
 from tidegate.protocol.model import Context
 from tidegate.secrets.redaction import redact
 from tidegate.store.api import SharedStore
+from tidegate.typed_values import decode_json
 
 MAX_DETAILS = 32
 PERIOD_S = 60.0
@@ -235,7 +236,7 @@ class ServerAudit:
             return
         with suppress(TidegateError):
             for id, kept in self._shared.unrecorded():
-                self._audit.record_event(msgspec.json.decode(kept, type=ServerEvent))
+                self._audit.record_event(decode_json(kept, ServerEvent))
                 self._shared.forget_unrecorded(id)
             self._may_have_kept = False
 

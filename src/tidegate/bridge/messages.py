@@ -14,6 +14,7 @@ import msgspec
 from tidegate.errors import TidegateError
 from tidegate.protocol.headers import NAMED, as_text, marked_arguments
 from tidegate.protocol.jsonrpc import NO_ID, error_frame
+from tidegate.typed_values import decode_json, json_decoder
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 REPEATABLE = frozenset(
@@ -93,8 +94,8 @@ class _CancelledParams(msgspec.Struct):
     requestId: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_envelope = msgspec.json.Decoder(_Envelope)
-_envelopes = msgspec.json.Decoder(list[_Envelope])
+_envelope = json_decoder(_Envelope)
+_envelopes = json_decoder(list[_Envelope])
 
 
 def read(line: bytes) -> Frame | None:
@@ -116,7 +117,7 @@ def read(line: bytes) -> Frame | None:
     name = params.get(NAMED.get(method or "", ""))
     cancels = None
     if method == "notifications/cancelled" and envelope.params is not msgspec.UNSET:
-        request_id = msgspec.json.decode(envelope.params, type=_CancelledParams).requestId
+        request_id = decode_json(envelope.params, _CancelledParams).requestId
         cancels = None if request_id is msgspec.UNSET else bytes(request_id)
     return Frame(
         line,

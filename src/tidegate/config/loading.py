@@ -20,6 +20,7 @@ from tidegate.config.sections import Section
 from tidegate.errors import TidegateError
 from tidegate.product import Product, add_installed, built_in, own_entries
 from tidegate.product import load as load_place
+from tidegate.typed_values import convert_value
 
 Note = Callable[[str], None]
 
@@ -172,7 +173,7 @@ def convert_table(settings: Any, model: type[T], path: str = "") -> T:
         raise invalid(f"The settings{which} are not a table of names and values.")
     _refuse_unknown(settings, model, path)
     try:
-        return msgspec.convert(settings, model)
+        return convert_value(settings, model)
     except msgspec.ValidationError as error:
         reason, _, where = str(error).partition(" - at `")
         inner = where.removesuffix("`").removeprefix("$").removeprefix(".")
@@ -192,7 +193,7 @@ def _meant(settings: dict[Any, Any], model: type[msgspec.Struct], name: str) -> 
         return None
     for near in get_close_matches(name, types, cutoff=0.8):
         try:
-            msgspec.convert(settings[name], types[near])
+            convert_value(settings[name], types[near])
             return near
         except msgspec.ValidationError:
             pass  # the value fits this one as little

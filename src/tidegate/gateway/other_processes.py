@@ -22,6 +22,7 @@ from tidegate.gateway.running_calls import CallState, RunningCall, RunningCalls
 from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
 from tidegate.store.messages import MOST_BYTES, Mailbox
+from tidegate.typed_values import json_decoder
 
 WATCH, CALLS, CANCEL = "calls.watch", "calls.are", "calls.cancel"
 WATCH_S = 30.0
@@ -81,7 +82,7 @@ class OtherProcesses:
         self._watched_until = float("-inf")
         self._telling: asyncio.Task[None] | None = None
         self._lists: dict[str, tuple[float, _SentCalls]] = {}
-        self._decoder = msgspec.json.Decoder(_SentCalls)
+        self._decoder = json_decoder(_SentCalls)
         mailbox.handle(WATCH, self._on_watch)
         mailbox.handle(CALLS, self._on_calls)
         mailbox.handle(CANCEL, self._on_cancel)

@@ -23,6 +23,7 @@ from tidegate.model.sources import Source
 from tidegate.store.calls import read_state
 from tidegate.store.encryption import decrypt, encrypt
 from tidegate.store.supervision import ChangeStore
+from tidegate.typed_values import decode_msgpack
 
 SETTLE_S = 60.0
 """A change that another process has prepared is taken to be under way for so long."""
@@ -143,7 +144,7 @@ class UndoLog:
                 " another one, or they were tampered with.",
                 hint="Put back the `undo.key` that belongs to this state.",
             )
-        then, image = msgspec.msgpack.decode(plain, type=tuple[str, ChangeImage])
+        then, image = decode_msgpack(plain, tuple[str, ChangeImage])
         if then != place:
             raise TidegateError(
                 Code.UNDO_UNAVAILABLE,

@@ -25,6 +25,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.sources import Source
 from tidegate.policy.allowlist import admits
+from tidegate.typed_values import decode_json
 
 NAME = "bridge"
 PREFIX = "tg_bridge_"
@@ -170,7 +171,7 @@ def _share(asked: str) -> Share:
         text = urlsafe_b64decode(asked + "=" * (-len(asked) % 4))
         if urlsafe_b64encode(text).rstrip(b"=").decode() != asked:
             raise ValueError(asked)
-        return msgspec.json.decode(text, type=Share)
+        return decode_json(text, Share)
     except (ValueError, msgspec.DecodeError):
         raise TidegateError(Code.AUTH_INVALID, "The token is not valid.") from None
 

@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.system.private_files import replace_file
+from tidegate.typed_values import decode_json
 
 SHORTEST = 8
 COST_BITS = 15
@@ -67,7 +68,7 @@ class OperatorPassphrase:
     def matches(self, passphrase: str) -> bool:
         """Whether it is this one. Takes some 0.1 s of CPU. Raises: TidegateError STATE_FAILED."""
         try:
-            kept = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+            kept = decode_json(self._path.read_bytes(), _Kept)
         except (OSError, msgspec.MsgspecError) as error:
             raise self._failed("cannot be read or does not hold a passphrase") from error
         return fits(passphrase, kept.salt, kept.hash)

@@ -9,6 +9,7 @@ import msgspec
 
 from tidegate.imports.model import Record, Unreadable, Value
 from tidegate.imports.open_file import Readable, read_part
+from tidegate.typed_values import convert_value, decode_msgpack
 
 _LENGTH = 4
 MOST_PART = 67_108_864
@@ -64,7 +65,7 @@ class ExtractedRecords:
         first = next(read_parts(file), None)
         if first is None:
             raise Unreadable("it could not be read")
-        self.head = msgspec.msgpack.decode(first, type=Head)
+        self.head = decode_msgpack(first, Head)
         if self.head.error:
             raise Unreadable(self.head.error)
 
@@ -79,7 +80,7 @@ class ExtractedRecords:
         for part in parts:
             rows = msgspec.msgpack.decode(part)
             if not isinstance(rows, list):
-                raise Unreadable(msgspec.convert(rows, Head).error)
+                raise Unreadable(convert_value(rows, Head).error)
             for row in cast("list[list[Value]]", rows):
                 line += 1
                 yield Record(line, row)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.protocol.model import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, RpcError
+from tidegate.typed_values import json_decoder
 
 NO_ID = b"null"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -42,8 +43,8 @@ class _Identified(msgspec.Struct):
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-_envelope = msgspec.json.Decoder(_Envelope)
-_identified = msgspec.json.Decoder(_Identified)
+_envelope = json_decoder(_Envelope)
+_identified = json_decoder(_Identified)
 _batch = msgspec.json.Decoder(list[msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
 

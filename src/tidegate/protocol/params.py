@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidegate.protocol.model import INVALID_PARAMS, Info, RpcError
+from tidegate.typed_values import json_decoder
 
 
 class Params(msgspec.Struct, rename="camel"):
@@ -143,7 +144,7 @@ def read(kind: type[P], raw: msgspec.Raw | None) -> P:
     """Decode parameters. Raises: RpcError INVALID_PARAMS naming the field that is wrong."""
     decoder = _decoders.get(kind)
     if decoder is None:
-        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        decoder = _decoders[kind] = json_decoder(kind)
     if raw is not None and len(raw) > LARGE:
         _check_number(bytes(raw))
     try:

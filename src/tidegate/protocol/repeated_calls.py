@@ -22,6 +22,7 @@ from tidegate.protocol.jsonrpc import Message, Unreadable
 from tidegate.protocol.model import RpcError
 from tidegate.protocol.request import McpRequest
 from tidegate.protocol.transport import TransportContext
+from tidegate.typed_values import json_decoder
 
 MOST_LEARNED = 16
 """Frames that are learned in one connection: a client that repeats nothing costs no more."""
@@ -39,7 +40,7 @@ class _Given(msgspec.Struct):
 
 
 # The last of two members of one name counts, of whatever kind the other is: as in `params`.
-_given = msgspec.json.Decoder(_Given)
+_given = json_decoder(_Given)
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

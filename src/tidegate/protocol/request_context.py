@@ -25,6 +25,7 @@ from tidegate.protocol.request import NOTHING, PROGRESS_KEY, McpRequest, progres
 from tidegate.protocol.revisions import MODERN, REVISIONS, negotiate
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.transport import TransportContext
+from tidegate.typed_values import convert_value
 
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
@@ -243,6 +244,6 @@ def _read_client(given: Any) -> Info:
     if given is None:
         return UNKNOWN_CLIENT
     try:
-        return msgspec.convert(given, Info)
+        return convert_value(given, Info)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"_meta {CLIENT_KEY}: {error}", status=400) from None

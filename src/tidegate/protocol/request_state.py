@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from tidegate.protocol.model import INVALID_PARAMS, RpcError
+from tidegate.typed_values import msgpack_decoder
 
 
 class State(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ class RequestState:
         self._lifetime_s = lifetime_s
         self._clock = clock
         self._used: dict[str, float] = {}
-        self._decoder = msgspec.msgpack.Decoder(State)
+        self._decoder = msgpack_decoder(State)
 
     async def seal(self, binding: bytes, asked: tuple[str, ...], answers: Mapping[str, Any]) -> str:
         """A fresh state for the questions in `asked`."""

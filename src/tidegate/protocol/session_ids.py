@@ -21,6 +21,7 @@ import msgspec
 from tidegate.protocol.model import Info
 from tidegate.protocol.revisions import REVISIONS
 from tidegate.protocol.session_links import SessionLinks, digest_of
+from tidegate.typed_values import msgpack_decoder
 
 LIFETIME_S = 2_592_000.0
 """Thirty days: a client that has been away for longer has to begin again."""
@@ -64,7 +65,7 @@ class SessionIds:
         self._purpose = f"tidegate session {purpose}".encode()
         self._key: bytes | None = None
         self._clock = clock
-        self._decoder = msgspec.msgpack.Decoder(Agreed)
+        self._decoder = msgpack_decoder(Agreed)
 
     def make(self, actor: str, revision: str, client: Info, capabilities: Mapping[str, Any]) -> str:
         """The id of a new session of this actor."""

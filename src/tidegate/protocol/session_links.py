@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from tidegate.typed_values import msgpack_decoder
+
 MOST_ENDED = 100_000
 """Ended sessions that are remembered. The oldest is forgotten first: until its id expires its own
 client, and no one else, could use it again."""
@@ -71,7 +73,7 @@ class SessionLinks:
         self._ended: OrderedDict[bytes, None] = OrderedDict()
         self._levels: OrderedDict[bytes, bytes] = OrderedDict()
         self._linked: list[LinkedSessions] = []
-        self._decoder = msgspec.msgpack.Decoder(SessionMessage)
+        self._decoder = msgpack_decoder(SessionMessage)
 
     def link(self, sessions: LinkedSessions) -> None:
         """Have these sessions take what others say."""

@@ -34,6 +34,8 @@ from uuid import UUID
 
 import msgspec
 
+from tidegate.typed_values import make_known
+
 Rows = Sequence[Sequence[Any]]
 
 MAX_SAFE_INTEGER = 2**53 - 1
@@ -77,6 +79,8 @@ class _Ordinary(msgspec.Struct):
 
     rows: list[tuple[_Value, ...]]
 
+
+make_known(_Ordinary)
 
 _NUMBERS: frozenset[type] = frozenset({int, float, bool, type(None)})
 
@@ -139,7 +143,7 @@ def _ordinary_rows(width: int, floats: frozenset[int], numbers: frozenset[int]) 
         for place in range(width)
     ]
     row: Any = tuple[tuple(kinds)]
-    return msgspec.defstruct("_OrdinaryRows", [("rows", list[row])])
+    return make_known(msgspec.defstruct("_OrdinaryRows", [("rows", list[row])]))
 
 
 def have_floats_only_at(rows: Rows, floats: frozenset[int], numbers: frozenset[int]) -> bool:

@@ -18,6 +18,7 @@ from tidegate import __version__
 from tidegate.system.file_locks import is_locked, take_lock
 from tidegate.system.file_rights import is_ours
 from tidegate.system.private_files import create_file, make_private_directory, open_existing
+from tidegate.typed_values import decode_json
 
 STDIO = "stdio"
 _MAX_BYTES = 16_384
@@ -106,7 +107,7 @@ class RunningServers:
             if not is_ours(os.fstat(descriptor)):
                 return None
             if is_locked(descriptor):
-                return msgspec.json.decode(os.read(descriptor, _MAX_BYTES), type=RunningServer)
+                return decode_json(os.read(descriptor, _MAX_BYTES), RunningServer)
             with suppress(OSError):
                 path.unlink()
             return None

@@ -23,6 +23,7 @@ from tidegate.model.worker_share import WorkerShare
 from tidegate.serve.worker_channel import Message, Ready, WorkerChannel
 from tidegate.siblings import Siblings
 from tidegate.system.descriptors import keep_from_children
+from tidegate.typed_values import decode_json
 
 SECRET_BYTES = 32
 FIRST_S = 30.0
@@ -54,7 +55,7 @@ class WorkerPlace(msgspec.Struct, frozen=True):
     def read(cls, text: str) -> WorkerPlace:
         """Raises: TidegateError ARGUMENT_INVALID."""
         try:
-            return msgspec.json.decode(text, type=cls)
+            return decode_json(text, cls)
         except msgspec.DecodeError:
             raise TidegateError(
                 Code.ARGUMENT_INVALID,

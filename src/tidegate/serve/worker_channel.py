@@ -14,6 +14,8 @@ from typing import Literal
 
 import msgspec
 
+from tidegate.typed_values import msgpack_decoder
+
 Kind = Literal["secret", "announce", "ask", "pass", "ready", "answer", "tell", "last", "other"]
 """`secret`: what all workers know. `announce`: print where the gate is. `ask`, `answer`: a question
 by its topic and number, and the reply. `tell`, `pass`: what one worker says to all others. `ready`:
@@ -48,7 +50,7 @@ class WorkerChannel:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
-        self._decoder = msgspec.msgpack.Decoder(Message)
+        self._decoder = msgpack_decoder(Message)
 
     @classmethod
     async def open(cls, end: socket.socket) -> WorkerChannel:

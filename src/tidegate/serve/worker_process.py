@@ -13,6 +13,7 @@ import msgspec
 from tidegate.serve.worker import WorkerPlace
 from tidegate.serve.worker_channel import Message, Ready, WorkerChannel
 from tidegate.system.processes import Notice, ask_child, start_child
+from tidegate.typed_values import decode_json
 
 PROGRAM = (sys.executable, "-P", "-m", "tidegate")
 """`-P`: no module of the directory in which the gate was started takes the place of one of ours."""
@@ -140,7 +141,7 @@ class WorkerProcess:
     def _take(self, message: Message) -> None:
         if message.kind == "ready":
             with suppress(msgspec.DecodeError):
-                self.ready = msgspec.json.decode(message.body, type=Ready)
+                self.ready = decode_json(message.body, Ready)
                 self._settled.set()
         elif message.kind == "tell":
             self._on_tell(self, message.topic, message.body)

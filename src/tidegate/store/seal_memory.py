@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tidegate.system.private_files import replace_file
+from tidegate.typed_values import decode_json
 
 FILE = "state-seals.json"
 _WRITE_S = 5.0
@@ -103,7 +104,7 @@ class SealMemory:
         if self._path is None:
             return _Kept()
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+            return decode_json(self._path.read_bytes(), _Kept)
         except (OSError, msgspec.MsgspecError):
             return _Kept()
 

@@ -11,6 +11,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.source_settings import DeclaredSettings
 from tidegate.model.sources import Source
+from tidegate.typed_values import convert_value
 
 NAMES = (
     "id", "name", "url", "engine", "dialect", "access", "agents", "approval_for", "tags", "rules"
@@ -29,7 +30,7 @@ def source_of(row: Sequence[Any]) -> Source:
     rules = fields.pop("rules")
     if rules == "{}":  # the types of all settings are not evaluated for it, which takes 1.7 ms
         return Source(**fields)
-    return msgspec.convert(fields | msgspec.json.decode(rules), Source)
+    return convert_value(fields | msgspec.json.decode(rules), Source)
 
 
 def values_of(source: Source) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import inspect
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import convert_value
 
 EMPTY_COUNTS = {"empty": True}
 """The `extra` of a parameter's `Meta` whose empty text is a value of its own."""
@@ -73,7 +74,7 @@ def convert(arguments: dict[str, Any], args: type[ArgsT]) -> ArgsT:
     """
     fitting = fit(arguments, args)
     try:
-        return msgspec.convert(fitting, args)
+        return convert_value(fitting, args)
     except msgspec.ValidationError as error:
         raise _refusal(str(error), fitting, args) from None
 

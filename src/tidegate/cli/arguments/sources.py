@@ -17,6 +17,7 @@ from tidegate.cli.arguments.options import (
     row_limit,
 )
 from tidegate.cli.hooks import command_hooks
+from tidegate.typed_values import decode_json
 
 if TYPE_CHECKING:
     from tidegate.model.source_settings import Mask, RowFilter, SourceSetting
@@ -307,7 +308,7 @@ def _of_json(text: str, kind: type[_RuleT]) -> _RuleT:
     import msgspec
 
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decode_json(text, kind)
     except msgspec.DecodeError as error:
         raise argparse.ArgumentTypeError(f"{text[:80]!r}: {error}") from None
 

@@ -21,6 +21,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Judgement, Statement
 from tidegate.policy.verdict import evaluate
 from tidegate.sql.judge import judge
+from tidegate.typed_values import convert_value, json_decoder
 
 if TYPE_CHECKING:
     from tidegate.app import App
@@ -90,7 +91,7 @@ def _lines(arguments: argparse.Namespace) -> Iterator[Line]:
     if arguments.sql != "-":
         yield Line(arguments.sql, arguments.dialect)
         return
-    decoder = msgspec.json.Decoder(Line)
+    decoder = json_decoder(Line)
     for number, text in enumerate(sys.stdin.buffer, 1):
         if not text.strip():
             continue
@@ -116,7 +117,7 @@ def _read(text: bytes, decoder: msgspec.json.Decoder[Line]) -> Line:
     except msgspec.ValidationError:
         raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.convert(json.loads(text), Line)
+        return convert_value(json.loads(text), Line)
 
 
 def _say(judgement: Judgement, verdict: Verdict) -> None:

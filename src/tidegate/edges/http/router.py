@@ -18,6 +18,7 @@ from tidegate.edges.http.sse import HeaderList
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import Cancellation
+from tidegate.typed_values import decode_json
 
 _COOKIE_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _COOKIE_VALUE = re.compile(r"[A-Za-z0-9!#$%&'()*+./:<=>?@^_`{|}~\[\]-]*")
@@ -115,7 +116,7 @@ Handler = Callable[[HttpRequest], Awaitable[HttpResponse | HttpStream]]
 async def read_json(request: HttpRequest, model: type[Body], limit: int) -> Body:
     """The body, of up to `limit` bytes, as this model. Raises: TidegateError ARGUMENT_INVALID."""
     try:
-        return msgspec.json.decode(await request.read(limit), type=model)
+        return decode_json(await request.read(limit), model)
     except HttpRefusal:
         raise TidegateError(
             Code.ARGUMENT_INVALID, f"The body has over {limit} bytes, or was cut off"

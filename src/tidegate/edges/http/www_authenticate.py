@@ -17,6 +17,7 @@ from tidegate.edges.http.router import Handler, HttpRequest, HttpResponse, Route
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import OAUTH
 from tidegate.model.actors import Actor, Scope
+from tidegate.typed_values import decode_json
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
 
@@ -111,7 +112,7 @@ class _Reply(msgspec.Struct):
 def _refuses_scope(frame: bytes) -> bool:
     """Whether a reply says `policy.scope`, rather than showing data that has the words in it."""
     try:
-        reply = msgspec.json.decode(frame, type=_Reply)
+        reply = decode_json(frame, _Reply)
     except (msgspec.DecodeError, RecursionError):
         return False
     if reply.error is not None:

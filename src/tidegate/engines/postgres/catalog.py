@@ -33,6 +33,7 @@ from tidegate.model.schema import (
 )
 from tidegate.model.sources import Identity
 from tidegate.sql.dialects import find
+from tidegate.typed_values import json_decoder
 
 _quote = find("postgres").quote
 
@@ -355,7 +356,7 @@ def _tables(
     )
 
 
-_decode_columns = msgspec.json.Decoder(tuple[ColumnInfo, ...]).decode
+_decode_columns = json_decoder(tuple[ColumnInfo, ...]).decode
 
 
 def _with_types(

@@ -7,12 +7,14 @@ itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from struct import Struct
 from typing import Any, TypeVar, cast
 
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import msgpack_decoder
 
 Body = TypeVar("Body")
 
@@ -73,9 +75,15 @@ def pack(value: Any) -> msgspec.Raw:
         return msgspec.Raw(_encode(portable(plain)))
 
 
+_decoders: dict[Any, Callable[[msgspec.Raw], Any]] = {}
+
+
 def unpack(raw: msgspec.Raw, kind: type[Body]) -> Body:
     """A value of the given type. Raises: msgspec.ValidationError, msgspec.DecodeError."""
-    return msgspec.msgpack.decode(raw, type=kind, ext_hook=_extension)
+    decode = _decoders.get(kind)
+    if decode is None:
+        decode = _decoders[kind] = msgpack_decoder(kind, ext_hook=_extension).decode
+    return decode(raw)
 
 
 def frame(message: WorkerRequest | WorkerReply) -> bytes:

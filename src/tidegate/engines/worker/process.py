@@ -25,6 +25,7 @@ from tidegate.engines.worker.frames import (
     unpack,
 )
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import msgpack_decoder
 
 ENVIRONMENT = (
     *("PATH", "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT"),
@@ -36,7 +37,7 @@ CLOSE = "close"
 
 Body = TypeVar("Body")
 
-_decode = msgspec.msgpack.Decoder(WorkerReply).decode
+_decode = msgpack_decoder(WorkerReply).decode
 
 
 class WorkerProcess(FramedProcess):

@@ -25,6 +25,7 @@ from tidegate.engines.worker.frames import (
 )
 from tidegate.errors import Code, TidegateError
 from tidegate.system.descriptors import take_streams, widen_pipe
+from tidegate.typed_values import msgpack_decoder
 
 PIPE_BYTES = 1_048_576
 """A page should fit into the pipe, so that it is written without waiting for the gate."""
@@ -72,7 +73,7 @@ class _Line:
 
     def listen(self, source: int) -> None:
         """Read requests until the gate has gone; then end the process, without ceremony."""
-        decode = msgspec.msgpack.Decoder(WorkerRequest).decode
+        decode = msgpack_decoder(WorkerRequest).decode
         try:
             while True:
                 (size,) = HEADER.unpack(_read(source, HEADER.size))

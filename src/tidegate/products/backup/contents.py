@@ -23,6 +23,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.products.backup.encryption import DecryptingReader, EncryptingWriter, refuse
 from tidegate.store.sqlite.copies import copy_state
 from tidegate.system.private_files import make_private_directory, write_new_file
+from tidegate.typed_values import decode_json
 
 STATE = "state.db"
 DESCRIPTION = "backup.json"
@@ -100,7 +101,7 @@ def read_backup(file: BinaryIO, passphrase: str, directory: Path) -> Description
                     raise refuse("it holds a file that is none of a backup")
                 if member.name == DESCRIPTION:
                     text = content.read(_MOST_DESCRIPTION)
-                    described = msgspec.json.decode(text, type=Description)
+                    described = decode_json(text, Description)
                 else:
                     _keep(directory / member.name, content, member.name)
         reader.read()  # to its end, which shows that nothing was cut off

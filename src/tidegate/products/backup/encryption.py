@@ -13,6 +13,7 @@ from typing import BinaryIO
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import decode_json
 
 MAGIC = b"tidegate backup 1\n"
 PART = 1_048_576
@@ -71,7 +72,7 @@ class DecryptingReader:
             raise refuse("it is no backup of Tidegate")
         head = file.readline(_MOST_HEADER).rstrip(b"\n")
         try:
-            header = msgspec.json.decode(head, type=_Header)
+            header = decode_json(head, _Header)
             salt, prefix = bytes.fromhex(header.salt), bytes.fromhex(header.prefix)
         except (msgspec.MsgspecError, ValueError):
             raise refuse("its beginning was changed") from None

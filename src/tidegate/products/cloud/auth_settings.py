@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import convert_value
 
 AuthType = Literal[
     "none", "null_auth", "bearer", "basic", "api_key", "custom", "oauth2", "service_account",
@@ -128,7 +129,7 @@ def read_auth(
     if from_document:
         entries = _without_local(entries)
     try:
-        auth = msgspec.convert(entries, AuthSettings)
+        auth = convert_value(entries, AuthSettings)
     except msgspec.ValidationError as error:
         raise refused(str(error)[:200]) from None
     if (problem := auth.problem()) is not None:

@@ -27,6 +27,7 @@ from tidegate.policy.verdict import is_visible
 from tidegate.products.console.advice import NO_ROLE
 from tidegate.products.console.sign_in import actor_of
 from tidegate.sql.dialects import DIALECTS, find
+from tidegate.typed_values import convert_value
 
 PayloadT = TypeVar("PayloadT")
 SURFACE = "console"
@@ -197,6 +198,6 @@ def check_sql(source: Source, lacks: str) -> None:
 def decode(fields: Any, model: type[PayloadT]) -> PayloadT:
     """Fields of a query string as this model. Raises: TidegateError ARGUMENT_INVALID."""
     try:
-        return msgspec.convert(fields, model, strict=False)
+        return convert_value(fields, model, strict=False)
     except msgspec.ValidationError as error:
         raise TidegateError(Code.ARGUMENT_INVALID, f"The query is not valid: {error}") from None

@@ -33,6 +33,7 @@ from tidegate.results.notes import cut_note, page_notes
 from tidegate.results.row_stream import WriterSink
 from tidegate.sql.dialects import find
 from tidegate.sql.quoting import qualified
+from tidegate.typed_values import convert_value
 
 MOST_AT_ONCE = 2
 """Files that are made at once."""
@@ -261,7 +262,7 @@ def read_ticket(body: bytes) -> Wanted:
     try:
         fields = msgspec.json.decode(body)
         kind = model[0] if isinstance(fields, dict) and "run" in fields else model[1]
-        wanted: Wanted = msgspec.convert(fields, kind)
+        wanted: Wanted = convert_value(fields, kind)
         return wanted
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise TidegateError(Code.ARGUMENT_INVALID, f"The body is not valid: {error}") from None

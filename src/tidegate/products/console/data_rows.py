@@ -37,6 +37,7 @@ from tidegate.results.notes import page_note
 from tidegate.sql.conditions import Operator, condition
 from tidegate.sql.dialects import find
 from tidegate.sql.quoting import identifier, qualified
+from tidegate.typed_values import decode_json
 
 MOST_ROWS = 1_000
 MOST_FILTERS = 50
@@ -421,7 +422,7 @@ def _read_cursor(text: str | None, order: PageOrder) -> Cursor | None:
         return None
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4)) if len(text) < _CURSOR_BYTES else b""
-        cursor = msgspec.json.decode(raw, type=Cursor)
+        cursor = decode_json(raw, Cursor)
     except (ValueError, RecursionError):
         raise TidegateError(Code.ARGUMENT_INVALID, "`after` is no place in these rows") from None
     fits = cursor.values is None or len(cursor.values) == len(order.terms)

@@ -38,6 +38,7 @@ from tidegate.store.api import StagedEditStore, WindowStore
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.encryption import decrypt, encrypt
 from tidegate.store.records import TabEntry
+from tidegate.typed_values import decode_msgpack
 
 MOST_PUT = 1_000
 MOST_BYTES = 4_194_304
@@ -130,7 +131,7 @@ class StagedEdits:
             return StagedTab(tab, source, Staged())
         key = bytes.fromhex(await asyncio.to_thread(self._secret))
         plain = decrypt(key, entry.body, id.encode())
-        staged = Staged() if plain is None else msgspec.msgpack.decode(plain, type=Staged)
+        staged = Staged() if plain is None else decode_msgpack(plain, Staged)
         return StagedTab(tab, source, structs.replace(staged, version=entry.version))
 
     async def load_visible(self, id: str, caller: Caller) -> StagedTab:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tidegate.typed_values import decode_msgpack
+
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
@@ -48,6 +50,6 @@ def pack(registry: CollectorRegistry) -> bytes:
 def unpack(body: bytes) -> list[Family]:
     """What `pack` gave; nothing of what is not understood, as of another release."""
     try:
-        return msgspec.msgpack.decode(body, type=list[Family])
+        return decode_msgpack(body, list[Family])
     except msgspec.DecodeError:
         return []

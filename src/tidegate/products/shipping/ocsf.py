@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from tidegate import __version__
+from tidegate.typed_values import json_decoder
 
 VERSION = "1.8.0"
 PROFILES = ["security_control"]
@@ -72,7 +73,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     hash: str = ""
 
 
-decode = msgspec.json.Decoder(Line).decode
+decode = json_decoder(Line).decode
 
 
 class Metadata(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

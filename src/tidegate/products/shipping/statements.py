@@ -17,6 +17,7 @@ from msgspec import structs
 from tidegate.products.shipping.calls import call_event
 from tidegate.products.shipping.destination import Shipped
 from tidegate.products.shipping.ocsf import Line, encode, milliseconds
+from tidegate.typed_values import json_decoder
 
 _MOST_TEMPLATES = 2_048
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -83,7 +84,7 @@ class _Template(NamedTuple):
     severity: int
 
 
-_decode = msgspec.json.Decoder(_StatementLine).decode
+_decode = json_decoder(_StatementLine).decode
 _key = attrgetter(*(name for name in _StatementLine.__struct_fields__ if name not in _MARKS))
 _templates: dict[tuple[str, ...], _Template] = {}
 

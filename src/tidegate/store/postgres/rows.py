@@ -9,6 +9,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from tidegate.typed_values import convert_value
+
 Record = TypeVar("Record", bound=msgspec.Struct)
 
 _QUOTED = frozenset({"table", "database", "schema", "offset", "by", "window", "text"})
@@ -59,7 +61,7 @@ class Rows(Generic[Record]):
         for name in self._json:
             if fields[name] is not None:
                 fields[name] = msgspec.json.decode(fields[name])
-        return msgspec.convert(fields, self._kind)
+        return convert_value(fields, self._kind)
 
     def records(self, rows: Iterable[Sequence[Any]]) -> list[Record]:
         """The records of rows."""

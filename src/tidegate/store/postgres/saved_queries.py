@@ -18,6 +18,7 @@ from tidegate.store.saved_queries import (
     check_room_for_queries,
     taken_name,
 )
+from tidegate.typed_values import decode_json
 
 _QUERIES = Rows(SavedQuery)
 _CHANGED = (
@@ -114,7 +115,7 @@ class PostgresSavedQueryStore:
         if row is None:
             return None
         text, parameters, chart, by, at = row
-        read = msgspec.json.decode(parameters, type=tuple[QueryParameter, ...])
+        read = decode_json(parameters, tuple[QueryParameter, ...])
         return QueryVersion(version, QueryContent(text, read, chart), by, at)
 
     def note_run(self, id: str, operator: str, version: int) -> None:

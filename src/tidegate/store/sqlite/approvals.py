@@ -31,6 +31,7 @@ from tidegate.store.records import (
 )
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import decode_json
 
 _Rows = list[tuple[Any, ...]]
 QUESTION_COLUMNS = PendingApproval.__struct_fields__
@@ -320,5 +321,5 @@ def question_of(row: tuple[Any, ...]) -> PendingApproval:
     fields = dict(zip(QUESTION_COLUMNS, row, strict=True))
     for name, kind in _TYPES.items():
         if fields[name] is not None:
-            fields[name] = msgspec.json.decode(fields[name], type=kind)
+            fields[name] = decode_json(fields[name], kind)
     return PendingApproval(**fields)

@@ -19,6 +19,7 @@ from tidegate.store.held_rows import Touched
 from tidegate.store.records import OperatorEntry, OperatorSession
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import decode_json
 
 _OPERATOR = OperatorEntry.__struct_fields__
 _SESSION = OperatorSession.__struct_fields__
@@ -221,5 +222,5 @@ def _column(name: str, value: Any) -> Any:
 
 def _operator(row: tuple[Any, ...]) -> OperatorEntry:
     fields = dict(zip(_OPERATOR, row, strict=True))
-    fields["roles"] = msgspec.json.decode(fields["roles"], type=tuple[RoleGrant, ...])
+    fields["roles"] = decode_json(fields["roles"], tuple[RoleGrant, ...])
     return OperatorEntry(**fields)

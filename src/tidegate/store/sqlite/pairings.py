@@ -14,6 +14,7 @@ from tidegate.store.held_rows import Touched
 from tidegate.store.records import Pairing, PairingState, TokenRights
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import convert_value
 
 _FIELDS = Pairing.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
@@ -137,7 +138,7 @@ def _column(name: str, value: Any) -> Any:
 
 def _pairing(row: tuple[Any, ...]) -> Pairing:
     fields = dict(zip(_FIELDS, row, strict=True))
-    return msgspec.convert(
+    return convert_value(
         {
             name: msgspec.json.decode(value) if name in _JSON and value is not None else value
             for name, value in fields.items()

@@ -11,6 +11,7 @@ import msgspec
 
 from tidegate.store.records import AnswerEntry, PairEntry, PairSlot, ProviderUseEntry
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import decode_json
 
 _PAIR = ", ".join(PairEntry.__struct_fields__)
 _ANSWER = ", ".join(AnswerEntry.__struct_fields__)
@@ -89,6 +90,6 @@ class SqliteQuestionStore:
 
 def _pair(row: tuple[Any, ...]) -> PairEntry:
     fields: dict[str, Any] = dict(zip(PairEntry.__struct_fields__, row, strict=True))
-    fields["slots"] = msgspec.json.decode(fields["slots"], type=tuple[PairSlot, ...])
+    fields["slots"] = decode_json(fields["slots"], tuple[PairSlot, ...])
     fields["tables"] = msgspec.json.decode(fields["tables"], type=tuple[str, ...])
     return PairEntry(**fields)

@@ -21,6 +21,7 @@ from tidegate.store.saved_queries import (
     taken_name,
 )
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import convert_value, decode_json
 
 _FIELDS = SavedQuery.__struct_fields__
 _COLUMNS = ", ".join(f'"{name}"' for name in _FIELDS)
@@ -118,7 +119,7 @@ class SqliteSavedQueryStore:
         if row is None:
             return None
         text, parameters, chart, by, at = row
-        read = msgspec.json.decode(parameters, type=tuple[QueryParameter, ...])
+        read = decode_json(parameters, tuple[QueryParameter, ...])
         return QueryVersion(version, QueryContent(text, read, chart), by, at)
 
     def note_run(self, id: str, operator: str, version: int) -> None:
@@ -167,7 +168,7 @@ def _find(connection: apsw.Connection, id: str) -> SavedQuery | None:
 
 
 def _query(row: tuple[Any, ...]) -> SavedQuery:
-    return msgspec.convert(dict(zip(_FIELDS, row, strict=True)), SavedQuery)
+    return convert_value(dict(zip(_FIELDS, row, strict=True)), SavedQuery)
 
 
 def _check_name(connection: apsw.Connection, query: SavedQuery) -> None:

@@ -25,6 +25,7 @@ from tidegate.store.records import (
     check_room_for_tabs,
 )
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.typed_values import convert_value
 
 _TAB = (
     "SELECT tabs.id, window_id, source_id, kind, title, is_active, tabs.focused_at,"
@@ -357,4 +358,4 @@ def _array(values: Iterable[str]) -> str:
 
 def _entry(row: tuple[Any, ...]) -> TabEntry:
     fields = dict(zip(TabEntry.__struct_fields__, row, strict=True))
-    return msgspec.convert(fields, TabEntry, strict=False)
+    return convert_value(fields, TabEntry, strict=False)

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import decode_json
 
 FORMAT: Final = "tidegate-snapshot-1"
 
@@ -48,7 +49,7 @@ class Difference(NamedTuple):
 def read_snapshot(content: bytes, name: str) -> Snapshot:
     """Raises: TidegateError CLIENT_FILE that names the file: it is no snapshot."""
     try:
-        found = msgspec.json.decode(content, type=Snapshot)
+        found = decode_json(content, Snapshot)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
     if found is None or found.format != FORMAT:

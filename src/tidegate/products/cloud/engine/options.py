@@ -16,6 +16,7 @@ import msgspec
 from tidegate.engines.common.url import UNREADABLE, Location, folder_path, read_options
 from tidegate.errors import Code, TidegateError
 from tidegate.products.cloud.settings import CloudSettings
+from tidegate.typed_values import decode_json
 
 OPTIONS: Final = (
     "cache_bytes", "cache_seconds", "concurrency", "join_bytes", "join_rows", "max_calls",
@@ -108,7 +109,7 @@ def _settings(text: str) -> CloudSettings:
     if not text:
         return CloudSettings()
     try:
-        return msgspec.json.decode(text, type=CloudSettings)
+        return decode_json(text, CloudSettings)
     except msgspec.DecodeError as error:
         raise _wrong(f"The option `settings` cannot be read: {str(error)[:200]}.") from None
 

@@ -31,6 +31,7 @@ from tidegate.products.cloud.language.descriptions import columns_of
 from tidegate.products.cloud.login.credentials import AuthorizedRequest, Credentials, CredentialUse
 from tidegate.retrying_http import retry_after
 from tidegate.secrets.redaction import mask_shapes
+from tidegate.typed_values import json_decoder
 
 READS: Final = frozenset({"GET", "HEAD"})
 MOST_REPLY_BYTES: Final = 268_435_456
@@ -58,7 +59,7 @@ class _GraphqlReply(msgspec.Struct):
     errors: Any = None
 
 
-_GRAPHQL_REPLY: Final = msgspec.json.Decoder(_GraphqlReply)
+_GRAPHQL_REPLY: Final = json_decoder(_GraphqlReply)
 
 
 class ReplyPage(NamedTuple):

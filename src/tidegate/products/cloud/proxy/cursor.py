@@ -16,6 +16,7 @@ from tidegate.model.results import Column, SkippedCall, Truncation, UpstreamUse
 from tidegate.products.cloud.proxy.connection import BackingConnection, Notices, is_good, is_rows
 from tidegate.products.cloud.proxy.errors import translate
 from tidegate.products.cloud.proxy.values import RowReader
+from tidegate.typed_values import decode_json
 
 _CUT: Final = "01004"
 _PARTIAL: Final = "01000"
@@ -137,11 +138,11 @@ def read_notices(notices: Notices) -> tuple[tuple[Truncation, ...], UpstreamUse]
     for sqlstate, detail in notices:
         try:
             if sqlstate == _PARTIAL:
-                skipped = msgspec.json.decode(detail, type=tuple[SkippedCall, ...])
+                skipped = decode_json(detail, tuple[SkippedCall, ...])
                 continue
             if sqlstate == _CUT:
-                cuts.append(msgspec.json.decode(detail, type=Truncation))
-            upstream = msgspec.json.decode(detail, type=UpstreamUse)
+                cuts.append(decode_json(detail, Truncation))
+            upstream = decode_json(detail, UpstreamUse)
         except (msgspec.DecodeError, RecursionError):
             continue  # the backing server says something else
     return tuple(cuts), msgspec.structs.replace(upstream, skipped=skipped)

@@ -58,6 +58,7 @@ from tidegate.sql.dialects import find
 from tidegate.sql.finding import Refusal
 from tidegate.sql.judge import judge
 from tidegate.sql.lex import NAME, lex
+from tidegate.typed_values import decode_json
 
 _PLAN_S = 10.0
 _DOUBTFUL = re.compile(r"[;\\]|--|/\*(?!\+)")
@@ -223,7 +224,7 @@ class CloudProxyEngine:
         seconds = permit.limits.timeout_s
         found = await self._explain_change("PREVIEW", request.statement, seconds, permit.actor)
         try:
-            return msgspec.json.decode(found, type=DryRun)
+            return decode_json(found, DryRun)
         except (msgspec.DecodeError, RecursionError):
             raise self._unknown_answer("PREVIEW") from None
 

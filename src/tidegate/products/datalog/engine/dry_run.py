@@ -15,6 +15,7 @@ from tidegate.errors import TidegateError
 from tidegate.model.results import Limits
 from tidegate.model.statements import DryRun
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest
+from tidegate.typed_values import decode_json
 
 Read = Callable[[str, dict[str, Any]], Awaitable[bytes]]
 """Asks for one operation that reads, by its name and arguments; answers JSON."""
@@ -77,7 +78,7 @@ async def _transaction(arguments: Mapping[str, Any], read: Read) -> DryRun:
         return DryRun(
             reason=f"it has {len(forms):,} entries, and at most {MOST_FORMS:,} are tried."
         )
-    report = msgspec.json.decode(await read("simulate", {"txData": forms}), type=_Report)
+    report = decode_json(await read("simulate", {"txData": forms}), _Report)
     shown = report.facts[:MOST_SHOWN]
     rows = [(_text(each.e), _text(each.a), _text(each.v)) for each in shown]
     makes = ", ".join(report.makes[:MOST_SHOWN])

@@ -50,6 +50,7 @@ from tidegate.products.datalog.engine.url import Place, place_of
 from tidegate.products.datalog.engine.workers import HEAP, Worker, workers
 from tidegate.products.datalog.language.options import check_options
 from tidegate.products.datalog.requests import DatalogOperation, DatalogRequest, DatalogTarget
+from tidegate.typed_values import decode_json
 
 CONNECT_S = 10.0
 """How long a remote server may take to answer when a source is opened."""
@@ -180,7 +181,7 @@ class DatalevinEngine:
             return TableCursor(Table(["plan"], [[line] for line in text.splitlines()], 0))
         wanted = permit.limits.max_rows + request.offset + 1
         answer = await self._query("table", request, permit, cancellation, wanted)
-        return TableCursor(msgspec.json.decode(answer.result, type=Table))
+        return TableCursor(decode_json(answer.result, Table))
 
     async def dry_run(self, permit: Permit, cancellation: Cancellation) -> DryRun:
         """What a change would do, by reads alone."""
@@ -208,7 +209,7 @@ class DatalevinEngine:
             return Databases((name,))
         version = await self.schema_version()
         known = await self._attributes(permit, cancellation)
-        attributes = msgspec.json.decode(known, type=list[Attribute])
+        attributes = decode_json(known, list[Attribute])
         catalog = catalog_of(attributes, name, version)
         if request.table is not None:
             tables = tuple([each for each in catalog.tables if each.name == request.table])

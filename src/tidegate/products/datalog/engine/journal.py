@@ -17,6 +17,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 from tidegate.system.private_files import open_file
+from tidegate.typed_values import decode_json
 
 MOST_JOURNALED = 256 * 1024 * 1024
 """Bytes of the report of a transaction that is kept."""
@@ -65,7 +66,7 @@ class Journal:
 
     def append(self, id: str, actor: str, report: bytes) -> None:
         """Keep what a transaction reported. Raises: TidegateError AUDIT_OUTCOME."""
-        facts = msgspec.json.decode(report, type=_Report).facts
+        facts = decode_json(report, _Report).facts
         line = msgspec.json.encode(Record(id, time.time(), actor, facts)) + b"\n"
         try:
             handle = self._opened()
@@ -95,7 +96,7 @@ class Journal:
             ) from error
         for line in lines:
             try:
-                yield msgspec.json.decode(line, type=Record)
+                yield decode_json(line, Record)
             except msgspec.MsgspecError:
                 continue
 

@@ -16,6 +16,7 @@ from tidegate.engines.worker.frames import HEADER
 from tidegate.errors import Code, TidegateError
 from tidegate.products.datalog.engine.errors import Fault
 from tidegate.products.datalog.engine.worker_directory import make_directory, remove_directory
+from tidegate.typed_values import json_decoder
 
 START_S = 60.0
 """How long a worker may take until it greets: seconds where there is a cache, and longer on a
@@ -45,7 +46,7 @@ class Lost(Exception):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Answer).decode
+_decode = json_decoder(Answer).decode
 
 
 class DatalevinProcess(FramedProcess):

@@ -33,6 +33,7 @@ from tidegate.system.file_locks import is_locked, try_lock, wait_for_lock
 from tidegate.system.file_rights import is_ours
 from tidegate.system.private_files import close_to_others, make_private_directory, replace_file
 from tidegate.system.processes import start_apart
+from tidegate.typed_values import decode_json
 
 CLASSES = "classes.jar"
 BUILT = "built.json"
@@ -86,7 +87,7 @@ class StartupCache:
     def find(self) -> Built | None:
         """The build, if there is a whole one. Marks it as used."""
         try:
-            built = msgspec.json.decode((self.directory / BUILT).read_bytes(), type=Built)
+            built = decode_json((self.directory / BUILT).read_bytes(), Built)
             for name, size in built.sizes.items():
                 if (self.directory / name).stat().st_size != size:
                     return None

@@ -24,6 +24,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.fixtures import Language
 from tidegate.products.jdbc.fixtures.names import class_name
+from tidegate.typed_values import convert_value, decode_json
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
 _Package = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z]\w*(\.[A-Za-z]\w*)*)?$")]
@@ -64,7 +65,7 @@ def read_fixture_file(path: Path) -> FixtureFile:
     """The file. Raises: TidegateError ARGUMENT_INVALID."""
     try:
         read = tomllib.loads(path.read_text("utf-8"))
-        found = msgspec.convert(read, FixtureFile)
+        found = convert_value(read, FixtureFile)
     except OSError as error:
         raise _unfit(path, error.strerror or "it cannot be read") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
@@ -85,7 +86,7 @@ def read_confirmed(path: Path) -> dict[str, Confirmed]:
     ARGUMENT_INVALID."""
     place = _beside(path)
     try:
-        return msgspec.json.decode(place.read_bytes(), type=dict[str, Confirmed])
+        return decode_json(place.read_bytes(), dict[str, Confirmed])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as error:

@@ -18,6 +18,7 @@ from tidegate.products.jdbc.engine.errors import (
 )
 from tidegate.products.jdbc.engine.jvm.process import JvmError, JvmProcess
 from tidegate.products.jdbc.engine.messages import Greeting
+from tidegate.typed_values import decode_msgpack
 
 Body = TypeVar("Body")
 
@@ -94,7 +95,7 @@ class JdbcConnection:
             if failure.details.get("cause") == SESSION:
                 self.close()
             raise failure from error
-        return msgspec.msgpack.decode(raw, type=kind)
+        return decode_msgpack(raw, kind)
 
     async def interrupt(self, cause: str) -> None:
         if self._pending is not None:

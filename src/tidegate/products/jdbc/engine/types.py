@@ -18,6 +18,7 @@ from tidegate.products.jdbc.engine.known_databases import KnownDatabase
 from tidegate.products.jdbc.engine.messages import JdbcColumn, Portion
 from tidegate.results.column_kinds import MAX_NAME, read_type
 from tidegate.results.json_values import json_raw
+from tidegate.typed_values import convert_value, msgpack_decoder
 
 _KINDS: dict[int, ColumnKind] = {
     -7: "boolean",
@@ -114,7 +115,7 @@ _plain: _Decode = msgspec.msgpack.Decoder(list[Any]).decode
 
 
 def _typed(kind: Any) -> _Decode:
-    decode: _Decode = msgspec.msgpack.Decoder(list[kind]).decode
+    decode: _Decode = msgpack_decoder(list[kind]).decode
 
     def read(raw: msgspec.Raw) -> list[Any]:
         try:
@@ -127,7 +128,7 @@ def _typed(kind: Any) -> _Decode:
 
 def _single(value: Any, kind: Any) -> Any:
     try:
-        return msgspec.convert(value, kind)
+        return convert_value(value, kind)
     except msgspec.ValidationError:
         return value
 
@@ -139,7 +140,7 @@ _FAR = re.compile(r"([+-]?)(\d{4,9})(-(?!00)\d\d-(?!00)\d\d)(?:[T ](.+))?")
 
 def _moments(kind: Any) -> _Decode:
     """Of dates and times, whose nanoseconds msgspec would round away."""
-    decode: _Decode = msgspec.msgpack.Decoder(list[kind]).decode
+    decode: _Decode = msgpack_decoder(list[kind]).decode
 
     def read(raw: msgspec.Raw) -> list[Any]:
         if _FINE.search(raw) is None:

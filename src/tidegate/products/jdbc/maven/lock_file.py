@@ -18,6 +18,7 @@ from tidegate.products.jdbc.maven.coordinates import make_coordinate
 from tidegate.products.jdbc.maven.repository import Artifact, unwritable
 from tidegate.system.file_locks import wait_for_lock
 from tidegate.system.private_files import make_private_directory, open_file, replace_file
+from tidegate.typed_values import decode_json
 
 NAME = "drivers.lock"
 VERSION = 1
@@ -93,7 +94,7 @@ def decode_lock(content: bytes, origin: str) -> LockFile:
     Raises: TidegateError DRIVER_UNTRUSTED for another file, or has a path that leads elsewhere.
     """
     try:
-        lock = msgspec.json.decode(content, type=LockFile)
+        lock = decode_json(content, LockFile)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unusable(origin, f"it cannot be read ({str(error)[:120]})") from None
     if lock.version != VERSION:

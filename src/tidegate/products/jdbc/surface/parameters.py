@@ -15,6 +15,7 @@ import msgspec
 from tidegate.errors import Code, TidegateError
 from tidegate.model.decimals import MOST_POWER, is_long
 from tidegate.sql.dialects import find
+from tidegate.typed_values import convert_value
 
 MOST_SETS = 100
 
@@ -96,7 +97,7 @@ def _value(given: Any, place: int) -> Any:
     try:
         if wanted in _BINARY:
             return base64.b64decode(value, validate=True)
-        read = msgspec.convert(value, _TYPES[wanted], strict=False)
+        read = convert_value(value, _TYPES[wanted], strict=False)
     except (msgspec.ValidationError, binascii.Error, TypeError):
         raise _unfit(place, f"is no {wanted[:40]}") from None
     if isinstance(read, Decimal) and read.is_finite() and is_long(read):

@@ -28,6 +28,7 @@ from tidegate.products.pgedge.surface.settings import PostgresSettings
 from tidegate.protocol.model import Completion, PromptArgument, PromptMessage, PromptResult, text
 from tidegate.surfaces.api import Completer, SurfacePrompt
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.typed_values import convert_value
 
 MAX_FILE_BYTES = 65_536
 MAX_FILES = 200
@@ -86,7 +87,7 @@ def _read(path: Path) -> _File:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise invalid(f"The prompt file `{path}` has more than {MAX_FILE_BYTES} bytes.")
         whole = tomllib.loads(path.read_text(encoding="utf-8"))
-        file = msgspec.convert(whole, _File)
+        file = convert_value(whole, _File)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise invalid(f"The prompt file `{path}` cannot be read: {error}.") from None
     except msgspec.ValidationError as error:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.typed_values import convert_value
 
 MAX_BYTES = 1_048_576
 
@@ -85,7 +86,7 @@ def read_knowledge(path: str) -> Knowledge:
 
     try:
         parsed: Any = yaml.safe_load(content)
-        return msgspec.convert(parsed or {}, Knowledge)
+        return convert_value(parsed or {}, Knowledge)
     except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
         raise _unusable(path, f"is not valid: {' '.join(str(error).split())[:300]}") from None
 

@@ -26,6 +26,7 @@ from tidegate.products.pgedge.text_to_sql.running import Runner
 from tidegate.products.pgedge.text_to_sql.slots import fill, pair_id, schema_digest
 from tidegate.sql.redaction import redact_statement
 from tidegate.store.records import PairEntry, PairSlot
+from tidegate.typed_values import convert_value
 
 MOST_PAIRS = 10_000
 _MARK = re.compile(r"\{(\d+):(\w+)\}")
@@ -53,7 +54,7 @@ def read_pairs(content: str) -> tuple[ExportedPair, ...]:
 
     try:
         parsed: Any = yaml.safe_load(content)
-        found = msgspec.convert(parsed, _File).pairs
+        found = convert_value(parsed, _File).pairs
     except (yaml.YAMLError, msgspec.ValidationError, ValueError) as error:
         reason = " ".join(str(error).split())[:300]
         raise _wrong(f"The file is not one of confirmed questions: {reason}") from None

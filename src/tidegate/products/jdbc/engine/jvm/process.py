@@ -26,6 +26,7 @@ from tidegate.engines.worker.framed_process import (
 from tidegate.engines.worker.frames import HEADER
 from tidegate.errors import Code, TidegateError
 from tidegate.products.jdbc.engine.jvm.runtime import Runtime
+from tidegate.typed_values import decode_msgpack, msgpack_decoder
 
 INTERRUPT = "interrupt"
 
@@ -70,7 +71,7 @@ class JvmReply(msgspec.Struct, frozen=True, array_like=True):
 
 
 _encode = msgspec.msgpack.Encoder(decimal_format="string").encode
-_decode = msgspec.msgpack.Decoder(JvmReply).decode
+_decode = msgpack_decoder(JvmReply).decode
 
 
 class JvmProcess(FramedProcess):
@@ -164,7 +165,7 @@ class JvmProcess(FramedProcess):
         except asyncio.CancelledError:
             pending.add_done_callback(retrieve)
             raise
-        return msgspec.msgpack.decode(raw, type=kind)
+        return decode_msgpack(raw, kind)
 
     def send(
         self, channel: int, verb: str, body: Any = None
