@@ -123,7 +123,8 @@ def test_a_text_that_searches_values_is_looked_at_more_often(
 ) -> None:
     """One search takes much longer than another step: fewer may lie between two looks, and on
     smaller values. The loop runs such a text only when a worker was quick with one like it."""
-    monkeypatch.setattr("tidegate.engines.sqlite.engine.QUICK_S", 60.0)
+    for name in ("QUICK_S", "SLOW_S"):
+        monkeypatch.setattr(f"tidegate.engines.sqlite.engine.{name}", 60.0)
     monkeypatch.setattr(connection, "INLINE_SECONDS", 60.0)
     source = Source("s", "shop", f"sqlite:///{shop}", "sqlite", "sqlite")
 
