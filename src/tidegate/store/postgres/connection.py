@@ -3,6 +3,9 @@
 The bound is on our side: PostgreSQL ends no COMMIT that waits for a standby, and nothing at all
 when the link is cut. When it is reached, the socket is closed. Nothing here needs a session: the
 connections work through a pooler that gives each transaction another one.
+
+Each statement looks for functions, operators and types in `pg_catalog` alone: one who owns another
+schema of the database, or sets `search_path` for it, could have a gate call theirs otherwise.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from time import monotonic
 from typing import Any, TypeVar
 
 import psycopg
-from psycopg import errors
+from psycopg import ClientCursor, errors
 from psycopg.abc import PQGen
 from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 
 from tidegate.errors import Code, TidegateError
 from tidegate.store.postgres.text import DecodingLoader, EncodingDumper
@@ -26,6 +30,9 @@ BOUND_S = 5.0
 """How long an operation may take, from its first statement to the answer to its last."""
 CONNECT_S = 3
 _LOOK_S = 0.1
+_NAMES = b"SET LOCAL search_path = pg_catalog, pg_temp;"
+"""What comes before the first statement of each transaction. Temporary tables come first if they
+are not named."""
 _TEXTS = ("text", "varchar", "name", "bpchar")
 
 
@@ -51,7 +58,14 @@ class StateConnection(psycopg.Connection[Row]):
 
     def ask(self, sql: str, values: Any = None) -> psycopg.Cursor[Row]:
         """Run a statement; `values` replace its %s or %(name)s."""
-        return self.execute(sql.encode(), values)
+        if self.pgconn.transaction_status != TransactionStatus.IDLE:
+            return self.execute(sql.encode(), values)
+        # Both in one message, so in one transaction, to which a BEGIN in it gives its name.
+        # Messages of several statements carry no values but in their texts.
+        cursor = ClientCursor(self)
+        cursor.execute(_NAMES + sql.encode(), values)
+        cursor.nextset()
+        return cursor
 
     def change(self, sql: str, values: Any = None) -> int:
         """Run a statement; how many rows it changed."""
