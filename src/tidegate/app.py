@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Thread
+from typing import TYPE_CHECKING
 
 from tidegate.approvals.approvals import Approvals, Identities
 from tidegate.audit.activity import ActivityIndex
@@ -82,6 +83,7 @@ from tidegate.secrets.readers import use_settings
 from tidegate.service import Service
 from tidegate.siblings import Siblings
 from tidegate.store.calls import change_state
+from tidegate.store.carried import CarriedValues
 from tidegate.store.messages import Mailbox
 from tidegate.store.opening import open_state
 from tidegate.store.records import operator_of
@@ -98,6 +100,9 @@ from tidegate.tracing import Tracing
 from tidegate.webhook.sender import WebhookSender
 from tidegate.workspace.saved_queries import SavedQueries
 from tidegate.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from tidegate.gateway.carried_results import CarriedResults
 
 logger = logging.getLogger("tidegate.state")
 
@@ -377,8 +382,16 @@ class App:
                 self.tracing,
                 self.state.versions,
                 self.config.state_grace_s,
+                self._carried_results(),
             ),
         )
+
+    def _carried_results(self) -> CarriedResults | None:
+        if not self.is_shared:
+            return None
+        from tidegate.gateway.carried_results import CarriedResults
+
+        return CarriedResults(self.carried("rows"), self.place)
 
     def _handlers(self) -> dict[type[Request], RequestHandler]:
         """What answers the requests that need no engine."""
@@ -572,6 +585,24 @@ class App:
         """Record what takes rights away, later if the log cannot be written: it is done in any
         case. Never raises."""
         self.server_audit.record_done(name, details)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a caller's next call may come to another process."""
+        return self.lease is not None or self.siblings.are_there
+
+    @property
+    def place(self) -> str:
+        """This process among those on the state, in words."""
+        number = self.siblings.share.number
+        worker = f"worker {number}" if number else ""
+        gate = "" if self.lease is None else f"the gate {self.lease.id}"
+        return " of ".join(filter(None, (worker, gate))) or "this server"
+
+    def carried(self, kind: str) -> CarriedValues:
+        """What callers' later calls need, of one kind, for all processes on the state."""
+        secret = partial(self.secrets.read, "carried")
+        return CarriedValues(self.state.carried, kind, secret, self.state.now)
 
     @property
     def has_granted_rights(self) -> bool:

@@ -45,6 +45,7 @@ from tidegate.model.statements import Effect, Judgement
 from tidegate.tracing import StatementTrace, Trace
 
 if TYPE_CHECKING:
+    from tidegate.gateway.carried_results import CarriedResults
     from tidegate.gateway.joined_tables import Joins
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
@@ -97,6 +98,8 @@ class Services(NamedTuple):
     """Are given what is recorded of each call that has ended, on its way: they must be quick."""
     budgets: BudgetLedger | None = None
     """What calls cost."""
+    carried: CarriedResults | None = None
+    """The results that other processes on the state may be asked for."""
 
 
 class ApprovalState(msgspec.Struct, frozen=True):

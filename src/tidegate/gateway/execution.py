@@ -29,7 +29,13 @@ from tidegate.gateway.context import CallContext
 from tidegate.gateway.decision import bind_caller
 from tidegate.gateway.masking import hide_sessions, mask, without_key, without_values
 from tidegate.gateway.metadata import describe
-from tidegate.gateway.result_cache import MAX_KEPT_ROWS, AppliedRules, CachedResult, RowBuffer
+from tidegate.gateway.result_cache import (
+    MAX_KEPT_ROWS,
+    AppliedRules,
+    CachedResult,
+    RowBuffer,
+    handle_at,
+)
 from tidegate.gateway.source_connections import note_reach
 from tidegate.gateway.transactions import check_sum, control, engine_transaction
 from tidegate.gateway.upstream_progress import BEGINS, ENDS
@@ -304,7 +310,17 @@ async def fetch_more(ctx: CallContext) -> Page:
         raise TypeError(type(request).__name__)
     bind_caller(ctx)
     rights = AppliedRules(ctx.data_rules, ctx.identity)
-    cached = results.take(request.handle, ctx.call.actor.id, ctx.source, rights)
+    total = None
+    try:
+        cached = results.take(request.handle, ctx.call.actor.id, ctx.source, rights)
+    except TidegateError:
+        carried, wanted = ctx.services.carried, (ctx.source, rights, request.max_rows)
+        found = None
+        if carried is not None:
+            found = await carried.read(request.handle, ctx.call.actor.id, *wanted)
+        if found is None:
+            raise
+        cached, total = found
     limits = cached.limits(request.max_rows)
     if ctx.spending is not None:
         limits = ctx.spending.limits(limits)
@@ -312,7 +328,10 @@ async def fetch_more(ctx: CallContext) -> Page:
     while wanted := builder.remaining:
         builder.write(cached.take(wanted))
     cached.put_back(builder.rest)
-    more = None if cached.is_empty else results.put(cached)
+    if total is not None:
+        more = handle_at(cached.handle, cached.shown) if cached.shown < total else None
+    else:
+        more = None if cached.is_empty else results.put(cached)
     page = builder.page(more=more)
     if more is None and not cached.complete:
         cut = Truncation("rows", MAX_KEPT_ROWS, page.row_count)
@@ -332,7 +351,10 @@ async def _keep_rest(
         return None
     rights = AppliedRules(ctx.data_rules, ctx.identity)
     cached = CachedResult(permit.actor.id, permit.source, query, cursor.columns, rest, rights)
-    return ctx.services.results.put(cached)
+    handle = ctx.services.results.put(cached)
+    if ctx.services.carried is not None:
+        await ctx.services.carried.keep(cached)
+    return handle
 
 
 class _Skip:

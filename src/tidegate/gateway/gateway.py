@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tidegate.approvals.approvals import ApprovalNeeded, Approvals
 from tidegate.audit.event import Event
@@ -43,6 +43,9 @@ from tidegate.model.statement_rules import StatementRules
 from tidegate.model.statements import Judgement
 from tidegate.policy.explanation import Explanation
 from tidegate.tracing import Tracing
+
+if TYPE_CHECKING:
+    from tidegate.gateway.carried_results import CarriedResults
 
 _SIGHT_S = 0.1
 BY_OPERATOR = "Ask the user before you send it again."
@@ -82,6 +85,8 @@ class GatewayOptions(NamedTuple):
     """Whether the state is seen; None where no other process changes it."""
     grace_s: float = 10.0
     """After so long without sight of the state what runs is ended, and answers are withheld."""
+    carried: CarriedResults | None = None
+    """The results that other processes on the state may be asked for."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -116,6 +121,7 @@ class Gateway:
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules, transactions),
             *(self.handle, (handlers or Handlers()).find, changes, observers, budgets),
+            options.carried,
         )
         self._tracing = tracing or Tracing()
         self._fault_log = FaultLog()

@@ -31,7 +31,7 @@ MAX_KEPT_BYTES = 8_388_608
 MAX_CACHE_BYTES = 67_108_864
 CHUNK_ROWS = 128
 _HANDLE_CHARS = 24
-"""8 of this cache's own and 16 of the result."""
+"""8 of this cache's own and 16 of the result. After a dot: how many of its rows were shown."""
 
 _decode = msgspec.json.Decoder(list[list[Any]]).decode
 
@@ -88,11 +88,12 @@ class CachedResult:
     """What is left of one result. `complete` False: the database had more than was read.
 
     `rights` are those that the rows were read under: the same actor may have fewer by the time it
-    asks for more.
+    asks for more. `handle` is that of the first time it was kept, and `shown` counts the rows that
+    were taken since.
     """
 
-    __slots__ = ("_chunks", "_front", "actor_id", "columns", "complete", "expires_at", "query",
-                 "rights", "size", "source")  # fmt: skip
+    __slots__ = ("_chunks", "_front", "actor_id", "columns", "complete", "expires_at", "handle",
+                 "query", "rights", "shown", "size", "source")  # fmt: skip
 
     def __init__(
         self,
@@ -110,6 +111,8 @@ class CachedResult:
         self.columns = columns
         self.complete = rest.complete
         self.expires_at = 0.0
+        self.handle = ""
+        self.shown = 0
         self.size = rest.size
         self._chunks = rest.chunks[::-1]
         self._front: Sequence[Row] = ()
@@ -128,12 +131,19 @@ class CachedResult:
             self.size -= len(chunk)
             self._front = _decode(chunk)
         taken, self._front = self._front[:max_rows], self._front[max_rows:]
+        self.shown += len(taken)
         return taken
+
+    @property
+    def chunks(self) -> Sequence[bytes]:
+        """All that is left, in order, of a result of which nothing was taken."""
+        return self._chunks[::-1]
 
     def put_back(self, rows: Sequence[Row]) -> None:
         """Return rows that were taken last, and fold up what is loose."""
         loose = [*rows, *self._front]
         self._front = ()
+        self.shown -= len(rows)
         if loose:
             self._chunks.append(encode_rows(loose))
             self.size += len(self._chunks[-1])
@@ -157,7 +167,9 @@ class ResultCache:
                 break
             self._remove(handle)
         cached.expires_at = now + LIFETIME_S
-        handle = self._id + urlsafe_b64encode(os.urandom(12)).decode()
+        if not cached.handle:
+            cached.handle = self._id + urlsafe_b64encode(os.urandom(12)).decode()
+        handle = handle_at(cached.handle, cached.shown)
         self._results[handle] = cached
         self._size += cached.size
         return handle
@@ -171,7 +183,7 @@ class ResultCache:
         changed since: then the rows are dropped.
         """
         cached = self._results.get(handle)
-        if len(handle) == _HANDLE_CHARS and not handle.startswith(self._id):
+        if _is_handle(handle) and not handle.startswith(self._id):
             raise TidegateError(
                 Code.RESULT_GONE,
                 f"The result {handle!r} was read by another server, or before this one started",
@@ -190,3 +202,20 @@ class ResultCache:
 
     def _remove(self, handle: str) -> None:
         self._size -= self._results.pop(handle).size
+
+
+def handle_at(handle: str, shown: int) -> str:
+    """The handle of a result of which so many rows were shown after the first page."""
+    return f"{handle}.{shown}" if shown else handle
+
+
+def split_handle(handle: str) -> tuple[str, int] | None:
+    """The parts of what `handle_at` makes; None for any other text."""
+    result, _, shown = handle.partition(".")
+    if len(result) != _HANDLE_CHARS or not ((shown.isdecimal() and len(shown) < 7) or not shown):
+        return None
+    return result, int(shown or 0)
+
+
+def _is_handle(text: str) -> bool:
+    return split_handle(text) is not None

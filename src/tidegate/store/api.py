@@ -1,8 +1,9 @@
 """The state that processes share, one protocol per area: records in and out, and no SQL.
 
-The areas of access are in `access.py`, budgets in `budgets.py`, gates in `gates.py`, messages
-between processes in `messages.py`, those of what people supervise in `supervision.py`, saved
-queries in `saved_queries.py` and what ships the record in `shipping.py`.
+The areas of access are in `access.py`, budgets in `budgets.py`, what later calls
+need in `carried.py`, gates in `gates.py`, messages between processes in `messages.py`, those of
+what people supervise in `supervision.py`, saved queries in `saved_queries.py` and what ships the
+record in `shipping.py`.
 
 A store knows no policy and no clock. `tests/contract/stores` holds the contract of every area for
 every implementation. Several processes may share one state. Every method is safe to call from any
@@ -23,6 +24,7 @@ from tidegate.model.replies import HistoryEntry
 from tidegate.model.sources import Source
 from tidegate.store.access import OperatorStore, PairingStore, TokenStore
 from tidegate.store.budgets import BudgetStore
+from tidegate.store.carried import CarriedStore
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.gates import GateStore
 from tidegate.store.messages import MessageStore
@@ -321,6 +323,8 @@ class State(Protocol):
     def messages(self) -> MessageStore: ...
     @property
     def gates(self) -> GateStore: ...
+    @property
+    def carried(self) -> CarriedStore: ...
     @property
     def seals(self) -> Seals: ...
 

@@ -24,5 +24,5 @@ def decrypt(key: bytes, encrypted: bytes, bound: bytes) -> bytes | None:
 
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE], encrypted[_NONCE:], bound)
-    except InvalidTag:
+    except (InvalidTag, ValueError):  # ValueError: it is too short for any
         return None

@@ -45,7 +45,7 @@ TABLES = (
     "staged_edits", "tasks", "confirmed_pairs", "answers", "provider_use", "shared_secrets",
     "used_values", "failures", "locks", "saved_queries", "query_versions", "query_runs",
     "query_tabs", "shipping_destinations", "shipping_positions", "budgets", "budget_use",
-    "messages", "gates", "seals",
+    "messages", "gates", "seals", "carried_values",
 )  # fmt: skip
 """What both states hold; rows that others refer to come first."""
 OWN_TABLES = {"about", "commits", "generations"}

@@ -23,7 +23,7 @@ class GateSecrets:
         self._directory = directory
         self._key = key
 
-    def read(self, name: Literal["mask", "undo", "staged"]) -> str:
+    def read(self, name: Literal["mask", "undo", "staged", "carried"]) -> str:
         """The secret of that name. Raises: TidegateError STATE_FAILED."""
         if self._key is not None:
             return self._key.derive_text(name)

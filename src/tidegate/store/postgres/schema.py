@@ -20,7 +20,7 @@ from tidegate.store.postgres.connection import StateConnection, failed, moved
 from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, Database, connect_once
 from tidegate.store.sealed_lists import MEANING
 
-NEWEST = 5
+NEWEST = 6
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""

@@ -9,6 +9,7 @@ from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
+from tidegate.store.postgres.carried import PostgresCarriedStore
 from tidegate.store.postgres.changes import PostgresChangeStore
 from tidegate.store.postgres.database import DIALECT, Database
 from tidegate.store.postgres.gates import PostgresGateStore
@@ -76,6 +77,7 @@ class PostgresState:
         self.shared = PostgresSharedStore(database)
         self.messages = PostgresMessageStore(database)
         self.gates = PostgresGateStore(database)
+        self.carried = PostgresCarriedStore(database)
 
     def _open_seals(self) -> None:
         """Begin with the seals, in a transaction of its own where nothing is sealed yet."""

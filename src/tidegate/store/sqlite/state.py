@@ -16,6 +16,7 @@ from tidegate.store.seal_memory import SealMemory
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.approvals import SqliteApprovalStore
 from tidegate.store.sqlite.budgets import SqliteBudgetStore
+from tidegate.store.sqlite.carried import SqliteCarriedStore
 from tidegate.store.sqlite.changes import SqliteChangeStore
 from tidegate.store.sqlite.connection import DIALECT, StateConnection, failures, is_full, prepare
 from tidegate.store.sqlite.gates import SqliteGateStore
@@ -90,6 +91,7 @@ class SqliteState:
         self.shared = SqliteSharedStore(self._usage, seals)
         self.messages = SqliteMessageStore(self._usage, self._versions)
         self.gates = SqliteGateStore(self._usage)
+        self.carried = SqliteCarriedStore(self._usage)
 
     def _open_seals(self) -> None:
         with self._requests.reading() as connection:
