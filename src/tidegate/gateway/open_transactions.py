@@ -193,10 +193,17 @@ class OpenTransactions:
     ) -> OpenTransaction:
         """Open a transaction, once there are few enough.
 
-        Raises: TidegateError SOURCE_BUSY after the request's time limit, CALL_CANCELLED.
+        Raises: TidegateError SOURCE_BUSY after the request's time limit, CALL_CANCELLED, or
+        UNSUPPORTED where there can be none.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + request.limits.timeout_s
+        if _most_open(ctx.engine.capabilities.max_concurrency) < 1:
+            raise TidegateError(
+                Code.UNSUPPORTED,
+                "The source has one connection in this process, and a transaction would keep it.",
+                hint="Who runs the server sets `pool` in the source's URL: 2 for each worker.",
+            )
         while (refusal := self._refusal(ctx, request.bounds)) is not None:
             await self._wait(until, ctx.call.cancellation, refusal)
         connection, places = ctx.connection, ctx.engine.capabilities.max_concurrency
@@ -213,7 +220,7 @@ class OpenTransactions:
         places = ctx.engine.capabilities.max_concurrency
         if own >= bounds.per_actor:
             return _too_many(f"This caller has {own} transactions open at the source", "End one.")
-        if len(of_source) >= places - max(1, places // 4):
+        if len(of_source) >= _most_open(places):
             return _too_many(
                 f"{len(of_source)} transactions are open at the source, and it has {places}"
                 " connections",
@@ -427,6 +434,11 @@ class OpenTransactions:
         task = asyncio.ensure_future(self.end(transaction, ROLLED_BACK, reason))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+def _most_open(places: int) -> int:
+    """Transactions at a source with so many connections: others are for statements outside them."""
+    return places - max(1, places // 4)
 
 
 def _too_many(what: str, hint: str) -> TidegateError:

@@ -10,6 +10,7 @@ import pytest
 from msgspec import structs
 
 from support.engine_cases import CASES
+from support.eventually import until
 from tidegate.engines.api import EngineTransaction
 from tidegate.errors import Code, TidegateError
 from tidegate.model.cancellation import NEVER, Cancellation
@@ -24,6 +25,8 @@ from tidegate.model.transactions import (
 
 WRITES = TransactionModes(reads_only=False)
 READS = TransactionModes(reads_only=True)
+IN_LINE = 24
+"""More callers than an engine has connections."""
 
 
 @pytest.fixture(params=["mysql", "postgres", "sqlite"])
@@ -190,6 +193,32 @@ async def test_a_statement_is_stopped_in_time_and_by_its_caller(shop):
                 expected = Code.LIMIT_TIME if stop == "time" else Code.CALL_CANCELLED
                 assert caught.value.code is expected
             assert await counted(shop, engine) == 0
+
+
+async def test_a_caller_leaves_the_line_for_a_connection_when_cancelled(shop):
+    add, callers = shop.spelling.add, [Cancellation() for _ in range(IN_LINE)]
+
+    async def change(number: int) -> EngineTransaction:
+        permit = shop.permit(Query(Statement(shop.spelling.one)))
+        transaction = await engine.begin(permit, WRITES, callers[number])
+        if shop.name != "postgres":  # there it has its connection already
+            request = Query(Statement(add, (number, "x")))
+            cursor = await transaction.run(shop.permit(request, Effect.WRITE), callers[number])
+            await cursor.close()
+        return transaction
+
+    async with shop.opened() as engine:
+        asked = [asyncio.create_task(change(number)) for number in range(IN_LINE)]
+        await until(lambda: any(each.done() for each in asked), "a transaction to begin")
+        for caller in callers:
+            caller.cancel("they asked for it")
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        left = [each for each in ended if isinstance(each, TidegateError)]
+        assert left and {each.code for each in left} == {Code.CALL_CANCELLED}
+        for each in ended:
+            if not isinstance(each, BaseException):
+                await each.rollback()
+        assert await counted(shop, engine) == 0
 
 
 async def test_two_transactions_do_not_see_each_others_changes(shop):

@@ -40,7 +40,11 @@ class BlockConnections(Protocol[ConnectionT]):
         ...
 
     async def hold(
-        self, modes: TransactionModes, database: str | None, timeout_s: float
+        self,
+        modes: TransactionModes,
+        database: str | None,
+        timeout_s: float,
+        cancellation: Cancellation,
     ) -> HeldConnection[ConnectionT]:
         """Take a connection."""
         ...
@@ -168,7 +172,7 @@ class LazyTransaction(Generic[ConnectionT]):
     async def _begin(self, timeout_s: float, cancellation: Cancellation) -> None:
         until = monotonic() + timeout_s
         modes = self._modes
-        held = await self._connections.hold(modes, self._database, timeout_s)
+        held = await self._connections.hold(modes, self._database, timeout_s, cancellation)
         try:
             left_s = max(LEAST_S, until - monotonic())
             running = await held.start(left_s, cancellation, short=True)

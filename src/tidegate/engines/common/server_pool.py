@@ -72,14 +72,14 @@ class ServerPool(Generic[ConnectionT]):
         return start(pool, timeout_s, cancellation, self.running, writes=writes, limit_s=limit_s)
 
     async def hold(
-        self, timeout_s: float, database: str | None = None
+        self, timeout_s: float, cancellation: Cancellation, database: str | None = None
     ) -> HeldConnection[ConnectionT]:
         """A connection for one transaction, until it is released.
 
-        Raises: TidegateError SOURCE_BUSY, SOURCE_UNREACHABLE, SOURCE_NOT_CONNECTED.
+        Raises: TidegateError SOURCE_BUSY, CALL_CANCELLED, SOURCE_UNREACHABLE, SOURCE_NOT_CONNECTED.
         """
         pool = self._pool(database)
-        return HeldConnection(pool, await pool.take(timeout_s), self.running)
+        return HeldConnection(pool, await pool.take(timeout_s, cancellation), self.running)
 
     def borrowed(
         self,

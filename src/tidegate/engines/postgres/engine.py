@@ -498,7 +498,7 @@ class PostgresEngine:
         check_cancelled(cancellation)
         database, timeout_s = permit.request.database, self._limit_s(permit)
         until = monotonic() + timeout_s
-        held = await self._server.hold(timeout_s, database)
+        held = await self._server.hold(timeout_s, cancellation, database)
         transaction = PostgresTransaction(held, modes, database, self._run_in)
         await transaction.begin(max(LEAST_S, until - monotonic()), cancellation)
         return transaction

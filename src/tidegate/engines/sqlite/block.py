@@ -28,7 +28,7 @@ class SqliteBlocks:
 
     def __init__(
         self,
-        hold: Callable[[bool, float], Awaitable[HeldConnection[WorkerThread]]],
+        hold: Callable[[bool, float, Cancellation], Awaitable[HeldConnection[WorkerThread]]],
         run: Callable[
             [HeldConnection[WorkerThread] | None, Permit, Cancellation], Awaitable[Cursor]
         ],
@@ -39,9 +39,13 @@ class SqliteBlocks:
         self.is_change = is_change
 
     async def hold(
-        self, modes: TransactionModes, database: str | None, timeout_s: float
+        self,
+        modes: TransactionModes,
+        database: str | None,
+        timeout_s: float,
+        cancellation: Cancellation,
     ) -> HeldConnection[WorkerThread]:
-        return await self._hold(modes.reads_only is False, timeout_s)
+        return await self._hold(modes.reads_only is False, timeout_s, cancellation)
 
     async def enter(
         self, connection: WorkerThread, modes: TransactionModes, timeout_s: float

@@ -242,12 +242,14 @@ class SqliteEngine:
         blocks = SqliteBlocks(self._hold, self._run_held, self._is_change)
         return LazyTransaction(modes, permit.request.database, blocks)
 
-    async def _hold(self, writes: bool, timeout_s: float) -> HeldConnection[WorkerThread]:
+    async def _hold(
+        self, writes: bool, timeout_s: float, cancellation: Cancellation
+    ) -> HeldConnection[WorkerThread]:
         """A thread for one transaction."""
         if writes:
             check_writable(self._file)
         pool = self._writer if writes else self._readers
-        return HeldConnection(pool, await pool.take(timeout_s), self._running)
+        return HeldConnection(pool, await pool.take(timeout_s, cancellation), self._running)
 
     async def _is_change(self, permit: Permit) -> bool:
         request, _ = query_of(permit)

@@ -430,12 +430,20 @@ def test_one_caller_cannot_take_every_connection(server: WireServer, ledger: Led
 def test_an_idle_block_is_ended_and_a_killed_server_leaves_nothing(
     postgres: PostgresShop, ledger: Ledger, tmp_path: Path
 ):
-    sources = [{"name": "pg", "url": postgres.url, "access": "write"}]
+    sources = [
+        {"name": "pg", "url": postgres.url, "access": "write"},
+        {"name": "one", "url": f"{postgres.url}&pool=1"},
+    ]
     with (
         wire_server(tmp_path, sources=sources, pg={"idle_in_transaction_s": 30}) as own,
         closing(gate(own)) as one,
         closing(gate(own)) as two,
     ):
+        with (
+            psycopg.connect(own.conninfo("one")) as narrow,
+            pytest.raises(errors.FeatureNotSupported, match="one connection in this process"),
+        ):
+            narrow.execute("SELECT 1")
         one.execute("SET idle_in_transaction_session_timeout = '200ms'")
         one.commit()
         one.execute(insert(1, "a"))

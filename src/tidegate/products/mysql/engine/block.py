@@ -45,9 +45,13 @@ class MysqlBlocks:
         return isinstance(permit.request, Query) and permit.effect > Effect.READ
 
     async def hold(
-        self, modes: TransactionModes, database: str | None, timeout_s: float
+        self,
+        modes: TransactionModes,
+        database: str | None,
+        timeout_s: float,
+        cancellation: Cancellation,
     ) -> HeldConnection[MysqlSession]:
-        return await self._server.hold(timeout_s)
+        return await self._server.hold(timeout_s, cancellation)
 
     async def enter(
         self, connection: MysqlSession, modes: TransactionModes, timeout_s: float
