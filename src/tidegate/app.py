@@ -152,7 +152,7 @@ class App:
         self.state = open_state(database, directory, self.cluster_key, is_repair=repairs_seals)
         if database is not None:
             look_for_states()
-        self.state.seals.tell = self._tell_of_row
+        self.state.seals.tell_by(self._tell_of_row)
         self.lease: GateLease | None = None
         """That of this gate's id, where gates share the state."""
         if database is not None:

@@ -26,7 +26,7 @@ from tidegate.store.records import (
     PendingApproval,
     RefusedRetry,
 )
-from tidegate.store.seals import foreign_values
+from tidegate.store.seal_faults import foreign_values
 
 QUESTIONS = Rows(PendingApproval, as_json=("subject", "dry_run", "run", "refused"))
 _COLUMNS = QUESTIONS.columns

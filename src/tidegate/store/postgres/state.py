@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tidegate.secrets.cluster_key import ClusterKey
@@ -55,7 +56,9 @@ class PostgresState:
         self.versions = self._versions.known
         try:
             if not is_repair:
-                self._open_seals()
+                self.seals.open(database.reading, partial(seal_lock, database))
+                if self.seals.is_active:
+                    self._versions.read()  # a server that was promoted may have older seals
         except BaseException:
             self.close()
             raise
@@ -78,19 +81,6 @@ class PostgresState:
         self.messages = PostgresMessageStore(database)
         self.gates = PostgresGateStore(database)
         self.carried = PostgresCarriedStore(database)
-
-    def _open_seals(self) -> None:
-        """Begin with the seals, in a transaction of its own where nothing is sealed yet."""
-        with self._database.reading() as connection:
-            is_sealed = connection.row("SELECT 1 FROM tidegate.seals LIMIT 1") is not None
-        if is_sealed and self.seals.has_key:
-            with self._database.reading() as connection:
-                self.seals.open(connection)
-            self._versions.read()  # a server that was promoted may have older seals
-        elif is_sealed or self.seals.has_key:
-            with seal_lock(self._database) as connection:
-                self.seals.open(connection)
-            self.seals.begin_new_life()
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()

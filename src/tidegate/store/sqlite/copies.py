@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
 import apsw
@@ -81,7 +83,8 @@ def _check_seals(connection: apsw.Connection, key: ClusterKey | None) -> Seals |
     if not connection.execute("SELECT count(*) FROM seals").get:
         return None
     seals = Seals(DIALECT, key, SealMemory(None))
-    seals.open(connection)
+    given = partial(nullcontext, connection)
+    seals.open(given, given)
     for area, columns in MEANING.items():
         seals.select(connection, area, columns[0], "", is_whole=True)
     if found := seals.concerns():

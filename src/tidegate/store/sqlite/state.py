@@ -69,7 +69,7 @@ class SqliteState:
             each.settle = lambda used, is_kept: seals.settle(used, is_kept=is_kept)
         try:
             if not is_repair:
-                self._open_seals()
+                seals.open(self._requests.reading, self._requests.changing)
         except BaseException:
             self.close()
             raise
@@ -92,17 +92,6 @@ class SqliteState:
         self.messages = SqliteMessageStore(self._usage, self._versions)
         self.gates = SqliteGateStore(self._usage)
         self.carried = SqliteCarriedStore(self._usage)
-
-    def _open_seals(self) -> None:
-        with self._requests.reading() as connection:
-            is_sealed = connection.execute("SELECT count(*) FROM seals").get != 0
-        if is_sealed and self.seals.has_key:
-            with self._requests.reading() as connection:
-                self.seals.open(connection)
-        elif is_sealed or self.seals.has_key:
-            with self._requests.changing() as connection:
-                self.seals.open(connection)
-            self.seals.begin_new_life()
 
     def read_versions(self) -> Mapping[Topic, int]:
         return self._versions.read()

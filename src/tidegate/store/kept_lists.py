@@ -1,0 +1,139 @@
+"""The lists of seals in a state: read, compared with what was seen of them, and rewritten."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidegate.errors import Code
+from tidegate.store.held_rows import Dialect
+from tidegate.store.seal_faults import Fault, Faults, seals_refused
+from tidegate.store.seal_lives import SealLives, count_all
+from tidegate.store.seal_memory import SealMemory
+from tidegate.store.sealed_lists import PARTS, SealedArea, SealedList, SealKeys
+from tidegate.store.seen_lists import Place, SeenLists, doubt
+
+_TRIES = 4
+
+
+class KeptLists:
+    """The lists of one state. Safe to use from any thread, each with its own connection."""
+
+    def __init__(
+        self, dialect: Dialect, lives: SealLives, memory: SealMemory, faults: Faults
+    ) -> None:
+        self._dialect = dialect
+        self._lives = lives
+        self._memory = memory
+        self._faults = faults
+        self._seen = SeenLists()
+        lives.began = self._seen.clear
+
+    def last(self, area: SealedArea) -> dict[int, SealedList]:
+        """The lists of an area as they were read last, by their parts."""
+        return self._seen.last(area)
+
+    def read_all(
+        self, connection: Any, area: SealedArea
+    ) -> tuple[dict[int, SealedList], dict[str, Fault]]:
+        """The lists of an area as they are now, and those that do not count."""
+        run, table, mark = self._dialect.run, f"{self._dialect.prefix}seals", self._dialect.mark
+        numbers = dict(
+            run(connection, f"SELECT part, number FROM {table} WHERE area = {mark}", (area,))
+        )
+        lists: dict[int, SealedList] = {}
+        faults: dict[str, Fault] = {}
+        for part in range(PARTS):
+            known = self._seen.get((area, part))
+            number = numbers.get(part, -1)
+            if known is None or known.number != number or not self._memory.see(area, part, number):
+                known = self._read(connection, area, part)
+            if known is None:
+                faults[f"list {part}"] = "list"
+            else:
+                lists[part] = known
+        return lists, faults
+
+    def _read(
+        self, connection: Any, area: SealedArea, part: int, lock: str = ""
+    ) -> SealedList | None:
+        table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
+        sql = f"SELECT number, body, mac FROM {table} WHERE area = {mark} AND part = {mark}{lock}"
+        for _ in range(_TRIES):
+            rows = self._dialect.run(connection, sql, (area, part))
+            keys = self._lives.keys
+            if not rows or keys is None:
+                return None
+            number, body, mac = rows[0]
+            found = keys.read(area, part, number, (bytes(body), bytes(mac)))
+            if found is None:
+                if not self._lives.follow(connection):
+                    return None
+                continue
+            # Another thread may have seen the next one since this one was read.
+            if self._memory.see(area, part, number):
+                if not lock:
+                    self._seen.read((area, part), found)
+                return found
+        return None
+
+    def rewrite(
+        self,
+        connection: Any,
+        keys: SealKeys,
+        place: Place,
+        changed: dict[str, bytes | None],
+    ) -> None:
+        """Within a transaction, put MACs into a list, or take them out of it. Raises: TidegateError
+        STATE_FAILED for a list that no gate has left so."""
+        had = self._read(connection, *place, self._dialect.lock)
+        if had is None:
+            area, part = place
+            self._faults.note(area, {f"list {part}": "list"})
+            raise seals_refused(
+                f"The seals of `{area}` in the state were changed past the gates.",
+                "See what the area holds, then run `tidegate state seal`.",
+                Code.STATE_FAILED,
+            )
+        macs = {**had.macs, **changed}
+        made = SealedList(
+            had.number + 1, {name: mac for name, mac in macs.items() if mac is not None}
+        )
+        self._update(connection, keys, place, made)
+
+    def _update(self, connection: Any, keys: SealKeys, place: Place, made: SealedList) -> None:
+        table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
+        self._dialect.run(
+            connection,
+            f"UPDATE {table} SET number = {mark}, body = {mark}, mac = {mark}"
+            f" WHERE area = {mark} AND part = {mark}",
+            (made.number, *keys.write(*place, made), *place),
+        )
+        self._seen.write(place, made)
+        self._memory.write(connection, *place, made.number)
+
+    # Another server
+
+    def forget_numbers(self) -> None:
+        """The state is on another server, which may lack the last changes: lists may be older."""
+        self._memory.forget_numbers()
+        self._seen.leave()
+
+    def doubt_lost(self, connection: Any) -> None:
+        """Within a transaction on a new server, have rows count as absent that this process has
+        seen changed or removed on the former one, and whose change is not here. After the COMMIT
+        comes `forget_lost`. Raises: TidegateError STATE_FAILED."""
+        keys, has_doubts = self._lives.keys, False
+        if keys is None:
+            return
+        for place, seen in self._seen.left():
+            found = self._read(connection, *place, self._dialect.lock)
+            made = None if found is None else doubt(place[0], seen, found)
+            if made is not None:
+                self._update(connection, keys, place, made)
+                has_doubts = True
+        if has_doubts:
+            count_all(self._dialect, connection)
+
+    def forget_lost(self) -> None:
+        """What `doubt_lost` has made is committed."""
+        self._seen.forget_left()
