@@ -1,7 +1,8 @@
 """What a gate remembers of the lists of seals: how far each was, so that an older one is refused.
 
-Kept in memory, and in a file of the gate's directory for the time after a restart. A state that was
-put back as a whole, with its lists, is found by this alone.
+Kept in memory, in a file that the processes of the gate share (`shared_numbers.py`), and in another
+one for the time after a restart. A state that was put back as a whole, with its lists, is found by
+this alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from tidegate.store.shared_numbers import SharedNumbers
 from tidegate.system.private_files import replace_file
 from tidegate.typed_values import decode_json
 
@@ -36,6 +38,7 @@ class SealMemory:
         self._path = path
         self._lock = Lock()
         self._kept = self._remembered()
+        self._shared = SharedNumbers(None if path is None else path.with_suffix(".numbers"))
         self._written_at = float("-inf")
         self._is_ahead = False
         self._written: dict[int, dict[tuple[str, int], int]] = {}
@@ -61,6 +64,8 @@ class SealMemory:
             if cluster < kept.cluster or (cluster == kept.cluster and life != kept.life):
                 return False
             if cluster > kept.cluster:
+                if not kept.cluster:
+                    self._shared.forget()  # what is there is of a state that this gate knew before
                 self._kept = _Kept(cluster, life, {})
                 self._write()
             return True
@@ -69,8 +74,10 @@ class SealMemory:
         """Take note of the number of a list; False if it is lower than was seen."""
         place = f"{area}/{part}"
         with self._lock:
-            had = self._kept.numbers.get(place, 0)
+            life = self._kept.cluster
+            had = max(self._kept.numbers.get(place, 0), self._shared.get(life, area, part))
             if number > had:
+                self._shared.raise_to(life, area, part, number)
                 self._kept.numbers[place] = number
                 self._is_ahead = True
                 if monotonic() - self._written_at > _WRITE_S:
@@ -92,6 +99,7 @@ class SealMemory:
         """Lower numbers count from now on."""
         with self._lock:
             self._kept.numbers.clear()
+            self._shared.forget()
             self._write(merges=False)
 
     def close(self) -> None:

@@ -53,7 +53,7 @@ class Seals:
         return self._lives.keys is not None
 
     def tell_by(self, tell: Callable[[str], None]) -> None:
-        """Have each row that is refused told so, once."""
+        """Have `tell` given each row that is refused, once."""
         self._faults.tell = tell
 
     def concerns(self) -> tuple[str, ...]:

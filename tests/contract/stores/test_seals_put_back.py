@@ -74,6 +74,30 @@ def test_a_revoked_token_put_back_at_once_stays_revoked(place, state):  # noqa: 
     assert state.tokens.by_digest(DIGEST) is None
 
 
+@pytest.mark.parametrize("reads_first", [True, False])
+def test_what_was_put_back_at_once_counts_at_no_other_process_of_the_gate(
+    place,  # noqa: F811
+    state,  # noqa: F811
+    reads_first,
+):
+    """Its processes share a directory: what one has written the others have seen."""
+    other = place.open()
+    state.tokens.add(TOKEN, DIGEST)
+    allow(state)
+    if reads_first:
+        assert other.tokens.by_digest(DIGEST) and other.approvals.find("a1")
+    tokens, approvals = lists(place, "tokens"), lists(place, "approvals")
+    state.tokens.revoke("ann", 5.0)
+    assert state.approvals.answer("d", BOUNDS, 120.0).state == "used"
+    place.ask(place.without_triggers)
+    place.ask("UPDATE approvals SET state = 'allowed', uses = 0, ended_at = NULL")
+    put_back(place, "tokens", tokens)
+    put_back(place, "approvals", approvals)
+    for gate in (other, place.open()):
+        assert gate.tokens.by_digest(DIGEST) is None
+        assert gate.approvals.answer("d", BOUNDS, 121.0) is None
+
+
 def test_a_change_that_was_not_kept_leaves_the_lists_good(place, state):  # noqa: F811
     state.tokens.add(TOKEN, DIGEST)
     with pytest.raises(TidegateError):
