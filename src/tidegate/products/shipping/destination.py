@@ -3,33 +3,73 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
 from tidegate.system.descriptors import read_at, sync_content, write_at
 from tidegate.system.file_locks import wait_for_lock
 from tidegate.system.private_files import open_file
+from tidegate.typed_values import json_decoder
 
 LOCK_S = 10.0
 Rejected = Callable[[int, str], None]
 """Takes note that a receiver has taken a batch and thrown away so many of its events, and why."""
 
 
-class Shipped(msgspec.Struct, frozen=True, gc=False):
-    """An event as destinations send it: its id, when it happened in Unix nanoseconds, its name,
-    how severe it is (OCSF), itself as one line of JSON, and the trace that it belongs to, 16
-    bytes, if it belongs to one."""
+class Shipped(NamedTuple):
+    """An event with what it says of itself that is said outside of it as well: its id, when it
+    happened in Unix milliseconds, its name, how severe it is (OCSF), and the trace that it belongs
+    to, 16 bytes, if it belongs to one. `body` is itself as JSON."""
 
     uid: str
-    time_ns: int
+    time_ms: int
     name: str
     severity: int
     body: bytes
     trace_id: bytes = b""
+
+
+class _Metadata(msgspec.Struct, frozen=True, gc=False):
+    uid: str
+    event_code: str
+
+
+class _Unmapped(msgspec.Struct, frozen=True, gc=False):
+    trace_id: str = ""
+
+
+class _Event(msgspec.Struct, frozen=True, gc=False):
+    time: int
+    severity_id: int
+    metadata: _Metadata
+    unmapped: _Unmapped = _Unmapped()
+
+
+_TRACE_BYTES = 16
+_decode = json_decoder(_Event).decode
+
+
+def read_events(text: bytes) -> Iterator[Shipped]:
+    """The events of a batch, one after the other."""
+    for body in text.split(b"\n")[:-1]:
+        event = _decode(body)
+        about, trace = event.metadata, event.unmapped.trace_id
+        yield Shipped(
+            about.uid, event.time, about.event_code, event.severity_id, body,
+            _trace_of(trace) if trace else b"",
+        )  # fmt: skip
+
+
+def _trace_of(text: str) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        return b""
+    return found if len(found) == _TRACE_BYTES else b""
 
 
 class DeliveryFailed(OSError):
@@ -48,8 +88,8 @@ class Destination(Protocol):
     """Takes batches in order, on one thread. After an error it begins again: what it has not
     acknowledged comes again."""
 
-    def send(self, events: Sequence[Shipped]) -> None:
-        """Send a batch. Raises: OSError, TidegateError."""
+    def send(self, events: bytes) -> None:
+        """Send a batch: events as lines of JSON. Raises: OSError, TidegateError."""
         ...
 
     def acknowledged(self) -> int:
@@ -70,15 +110,14 @@ class FileDestination:
         self._path = path
         self._written = 0
 
-    def send(self, events: Sequence[Shipped]) -> None:
-        text = b"\n".join([*[each.body for each in events], b""])
+    def send(self, events: bytes) -> None:
         descriptor = open_file(self._path, "read and write")
         try:
             if not wait_for_lock(descriptor, LOCK_S, 0.01):  # as of another gate
                 raise DeliveryFailed("another process has locked the file")
             end = _whole_end(descriptor)
             try:
-                if write_at(descriptor, text, end) != len(text):
+                if write_at(descriptor, events, end) != len(events):
                     raise DeliveryFailed("no space left for a whole batch")
                 sync_content(descriptor)
             except OSError:

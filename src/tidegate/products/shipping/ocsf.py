@@ -8,7 +8,7 @@ receiver sees from the numbers that none is missing. The id of an event (`metada
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from ipaddress import ip_address
 from typing import Any
@@ -28,6 +28,7 @@ ALLOWED, DENIED = 1, 2
 INFORMATIONAL, LOW, MEDIUM, HIGH = 1, 2, 3, 4
 """`severity_id`."""
 
+_EPOCH, _MILLISECOND = datetime.fromtimestamp(0, UTC), timedelta(milliseconds=1)
 encode = msgspec.json.Encoder().encode
 
 
@@ -180,7 +181,7 @@ def operation(name: str) -> msgspec.Raw:
 
 def milliseconds(text: str) -> int:
     """A time of the record in Unix milliseconds. Raises: ValueError."""
-    return int(datetime.fromisoformat(text).timestamp() * 1_000)
+    return (datetime.fromisoformat(text).astimezone(UTC) - _EPOCH) // _MILLISECOND
 
 
 def metadata(line: Line, uid: str, code: str) -> Metadata:

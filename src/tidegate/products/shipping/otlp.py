@@ -6,14 +6,17 @@ own library is not used: it throws away what does not fit into its queue.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tidegate import __version__
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
 from tidegate.http_client.rules import ClientRules, HttpRequest
 from tidegate.paths import expand
-from tidegate.products.shipping.destination import DeliveryFailed, Rejected, Shipped, TooLarge
+from tidegate.products.shipping.destination import (
+    DeliveryFailed,
+    Rejected,
+    TooLarge,
+    read_events,
+)
 from tidegate.products.shipping.protobuf import (
     attribute,
     export_request,
@@ -51,7 +54,7 @@ class OtlpDestination:
         }
         self._taken = 0
 
-    def send(self, events: Sequence[Shipped]) -> None:
+    def send(self, events: bytes) -> None:
         request = HttpRequest(
             url=resolve(self._settings.url),
             verb="POST",
@@ -65,7 +68,7 @@ class OtlpDestination:
             networks=None,  # the operator names the host
         )
         response = self._client.send_blocking(request)
-        if response.status == 413 and len(events) > 1:
+        if response.status == 413 and events.count(b"\n") > 1:
             raise TooLarge(f"the receiver takes no {len(request.body or b''):,} bytes at once")
         if response.status != 200:
             raise DeliveryFailed(
@@ -81,17 +84,17 @@ class OtlpDestination:
     def reset(self) -> None:
         self._taken = 0
 
-    def _encode(self, events: Sequence[Shipped]) -> bytes:
+    def _encode(self, events: bytes) -> bytes:
         records = (
             log_record(
-                each.time_ns,
+                each.time_ms * 1_000_000,
                 _SEVERITIES.get(each.severity, 9),
                 f"tidegate.{each.name}",
                 each.body,
                 (attribute("log.record.uid", each.uid.encode()),),
                 each.trace_id,
             )
-            for each in events
+            for each in read_events(events)
         )
         return export_request(self._resource, "tidegate.audit", __version__, records)
 

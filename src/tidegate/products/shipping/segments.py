@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -28,14 +28,18 @@ START = Position(0, 0)
 
 
 class Batch(NamedTuple):
-    """Lines that follow each other in a segment after the one with the number `after`, and the
-    position of the destination that has them."""
+    """Lines that follow each other in a segment after the one with the number `after`, each with
+    its line break, and the position of the destination that has them."""
 
     segment: str
-    lines: list[bytes]
+    text: bytes
     after: int
     position: Position
-    size: int
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return len(self.text)
 
 
 class Lag(NamedTuple):
@@ -129,15 +133,18 @@ def _read(path: Path, position: Position, most_bytes: int) -> Batch | None:
         sync_content(descriptor)
     finally:
         os.close(descriptor)
-    after, size = position.number, end + 1
-    lines = text[:end].split(b"\n")
-    complete = _CONTINUED in lines[-1][:128]
-    found = Position(position.offset + size, _last_number(lines, after), complete)
-    return Batch(path.name, lines, after, found, size)
+    if end + 1 < len(text):
+        text = text[: end + 1]
+    last = text[text.rfind(b"\n", 0, end) + 1 : end]
+    complete = _CONTINUED in last[:128]
+    number = chain.sequence(last) or _count_on(text[:end], position.number)
+    found = Position(position.offset + len(text), number, complete)
+    return Batch(path.name, text, position.number, found)
 
 
-def _last_number(lines: Sequence[bytes], after: int) -> int:
+def _count_on(text: bytes, after: int) -> int:
     """The number of the last line, counted on from the last one that says its own."""
+    lines = text.split(b"\n")
     for place, line in enumerate(reversed(lines)):
         if (found := chain.sequence(line)) is not None:
             return found + place

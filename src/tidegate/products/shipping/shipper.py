@@ -10,12 +10,10 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Sequence
-from itertools import islice
 from threading import Event, Thread
 
 from tidegate.errors import TidegateError
-from tidegate.products.shipping.destination import Destination, Shipped, TooLarge
+from tidegate.products.shipping.destination import Destination, TooLarge
 from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import MOST_BYTES, Batch, SegmentReader
 from tidegate.store.shipping import Position, ShippingStore
@@ -25,9 +23,8 @@ logger = logging.getLogger("tidegate.shipping")
 LONGEST_PAUSE_S = 60.0
 """Between two attempts: the first pauses are as long as `poll_s`, then twice as long."""
 _LEAST_BYTES = 4_096
-SLICE = 64
-"""Events that are made before other threads get the processor: a caller must not wait for more."""
 _YIELD_S = 0.0002
+"""Between events that are made at once, for other threads."""
 
 
 class Shipper:
@@ -131,14 +128,13 @@ class Shipper:
         self._sent[batch.segment] = batch.position
         self._unproved.append((batch.segment, batch.position))
 
-    def _make(self, batch: Batch) -> Sequence[Shipped]:
-        made = make_events(self._gate, batch.segment, batch.lines, batch.after)
-        events: list[Shipped] = []
-        for begin in range(0, len(batch.lines), SLICE):
-            if begin:
+    def _make(self, batch: Batch) -> bytes:
+        made: list[bytes] = []
+        for events in make_events(self._gate, batch.segment, batch.text, batch.after):
+            if made:
                 time.sleep(_YIELD_S)
-            events += islice(made, SLICE)
-        return events
+            made.append(events)
+        return b"".join(made)
 
     def _take_acknowledgements(self) -> None:
         count = self._destination.acknowledged()

@@ -1,37 +1,42 @@
-"""The events of statements that ran, which nearly all lines are about, for half of what
+"""The events of statements that ran, which nearly all lines are about, for a third of what
 `call_event` costs.
 
-Such lines of one caller on one source differ in few values. `call_event` makes the event of the
-first with marks in place of these; the events of all have their own values where the marks were.
-A line with anything else is left to `call_event`.
+Such lines of one caller on one source differ in few values. Of the first of them `call_event` makes
+the event, and what is the same in all events like it is kept as text; the others are encoded of
+that and of their own values, many at a time. A line with anything else is left to `call_event`.
 """
 
 from __future__ import annotations
 
-from operator import attrgetter
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 from msgspec import structs
 
 from tidegate.products.shipping.calls import call_event
-from tidegate.products.shipping.destination import Shipped
 from tidegate.products.shipping.ocsf import Line, encode, milliseconds
 from tidegate.typed_values import json_decoder
 
-_MOST_TEMPLATES = 2_048
+_MOST_TEMPLATES = 1_024
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class _StatementLine(
     msgspec.Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True
 ):
-    """The fields that such a line must have, and others of which there are few values."""
+    """The fields that such a line must have, first those of `VALUES`, and others of which there are
+    few values."""
 
     seq: int
     time: str
-    phase: Literal["outcome"]
     call_id: _Text
+    digest: _Text
+    statement: _Text
+    rows: int
+    bytes: int
+    elapsed_ms: float
+    hash: str
+    phase: Literal["outcome"]
     actor: str
     actor_name: str = ""
     client: str = ""
@@ -43,85 +48,116 @@ class _StatementLine(
     verdict: str = ""
     rule: str = ""
     code: str = ""
-    digest: _Text
-    statement: _Text
-    rows: int
-    bytes: int
-    elapsed_ms: float
     approval: str = ""
     statement_class: str = ""
     address: str = ""
     truncated: str = ""
+
+
+_VALUES = _StatementLine.__struct_fields__.index("phase")
+"""The number of fields whose values are each time others."""
+
+
+class _Query(msgspec.Struct, frozen=True, gc=False):
+    query_string: str
+    uid: str
+
+
+class _Event(msgspec.Struct, frozen=True, gc=False):
+    """An event as it is encoded. Its raw values are texts of several attributes, and open and close
+    the objects that the attributes between them are in: that takes half the time of as many
+    structures."""
+
+    category_uid: msgspec.Raw
+    """Its value and all attributes that are the same, and the beginning of `metadata`."""
+    uid: str
+    sequence: int
+    original_time: str
+    correlation_uid: str
+    event_code: msgspec.Raw
+    """Its value, and the end of `metadata`."""
+    time: int
+    duration: int
+    query_info: _Query
+    unmapped: msgspec.Raw
+    """Its beginning."""
     hash: str
-
-
-_MARKS: dict[str, Any] = {
-    "seq": 1, "time": "2001-02-03T04:05:06Z", "call_id": "mark", "digest": "mark of a digest",
-    "statement": "mark", "rows": 1, "bytes": 1, "elapsed_ms": 1.5, "hash": "mark",
-}  # fmt: skip
-_UID = "mark of an id"
-_SLOTS: tuple[tuple[str, Any], ...] = (
-    ("time", milliseconds(_MARKS["time"])),
-    ("uid", _UID),
-    ("sequence", 1),
-    ("original_time", _MARKS["time"]),
-    ("correlation_uid", "mark"),
-    ("duration", 1),
-    ("query_string", "mark"),
-    ("uid", _MARKS["digest"]),
-    ("hash", "mark"),
-    ("rows", 1),
-    ("bytes", 1),
-    ("elapsed_ms", 1.5),
-)
-"""Where the values are, in their order: the attribute, and what it is with marks."""
+    rows: int
+    bytes: int
+    elapsed_ms: float
+    phase: msgspec.Raw
+    """Its value, and the end of `unmapped`."""
 
 
 class _Template(NamedTuple):
-    """An event without the values of `_SLOTS`."""
+    """The raw values of events that are alike."""
 
-    text: bytes
-    severity: int
-
-
-_decode = json_decoder(_StatementLine).decode
-_key = attrgetter(*(name for name in _StatementLine.__struct_fields__ if name not in _MARKS))
-_templates: dict[tuple[str, ...], _Template] = {}
+    same: msgspec.Raw
+    event_code: msgspec.Raw
+    unmapped: msgspec.Raw
+    phase: msgspec.Raw
 
 
-def statement_event(text: bytes, number: int, uid: str) -> Shipped | None:
-    """The event of a line; None if that is not the outcome of a statement, or has another number.
-    Raises: ValueError, OverflowError for its time."""
+_decode_lines = json_decoder(_StatementLine).decode_lines
+_encode_lines = msgspec.json.Encoder().encode_lines
+_templates: dict[tuple[Any, ...], _Template] = {}
+
+
+def statement_events(text: bytes, after: int, prefix: str) -> tuple[bytes, int] | None:
+    """The events of lines, a line each, and the number of the last; the first has the number after
+    `after`, and their ids are the prefix and the number. None if one of them is not the outcome of
+    a statement, or has another number. Raises: ValueError, OverflowError for a time, and for text
+    that is no UTF-8."""
     try:
-        line = _decode(text)
+        lines = _decode_lines(text)
     except msgspec.MsgspecError:
         return None
-    if line.seq != number:
-        return None
-    template = _templates.get(_key(line)) or _make_template(line)
-    if template is None:
-        return None
-    time, elapsed = milliseconds(line.time), line.elapsed_ms
-    body = template.text % (
-        encode(time), encode(uid), encode(line.seq), encode(line.time), encode(line.call_id),
-        encode(int(elapsed)), encode(line.statement), encode(line.digest), encode(line.hash),
-        encode(line.rows), encode(line.bytes), encode(elapsed),
-    )  # fmt: skip
-    return Shipped(uid, time * 1_000_000, "call.outcome", template.severity, body)
-
-
-def _make_template(line: _StatementLine) -> _Template | None:
-    """None if a text of the line is like a mark."""
-    event = call_event(Line(**structs.asdict(line) | _MARKS), _UID)
-    body = rest = encode(event).replace(b"%", b"%%")
-    text = b""
-    for name, value in _SLOTS:
-        mark = encode({name: value})[1:-1]
-        if body.count(mark) != 1:
+    events: list[_Event] = []
+    second, began = "", 0
+    for line in lines:
+        after += 1
+        fields = structs.astuple(line)
+        template = _templates.get(fields[_VALUES:]) or _make_template(line)
+        number, time, call_id, digest, statement, rows, size, elapsed, seal = fields[:_VALUES]
+        fraction = time[20:26]
+        if time[:20] != second:
+            second, began = time[:20], milliseconds(f"{time[:19]}Z")
+        if number != after or time[19:20] + time[26:] != ".Z" or not fraction.isdecimal():
             return None
-        before, _, rest = rest.partition(mark)
-        text += b'%b"%b":%%b' % (before, name.encode())
+        same, event_code, unmapped, phase = template
+        events.append(
+            _Event(
+                same, f"{prefix}{after}", after, time, call_id, event_code,
+                began + int(fraction) // 1_000, int(elapsed), _Query(statement, digest), unmapped,
+                seal, rows, size, elapsed, phase,
+            )
+        )  # fmt: skip
+    return _encode_lines(events), after
+
+
+def _make_template(line: _StatementLine) -> _Template:
+    """That of the line and of all lines like it."""
+    event: dict[str, Any] = msgspec.json.decode(
+        encode(call_event(Line(**structs.asdict(line)), "any"))
+    )
+    for name in ("time", "duration", "query_info"):
+        del event[name]
+    metadata, unmapped = event.pop("metadata"), event.pop("unmapped")
+    for name in ("uid", "sequence", "original_time", "correlation_uid"):
+        del metadata[name]
+    for name in ("hash", "rows", "bytes", "elapsed_ms"):
+        del unmapped[name]
+    category, event_code = event.pop("category_uid"), metadata.pop("event_code")
+    phase = unmapped.pop("phase")
+    made = _Template(
+        msgspec.Raw(
+            b'%b,%b,"metadata":%b' % (encode(category), encode(event)[1:-1], encode(metadata)[:-1])
+        ),
+        msgspec.Raw(encode(event_code) + b"}"),
+        msgspec.Raw(encode(unmapped)[:-1]),
+        msgspec.Raw(encode(phase) + b"}"),
+    )
     if len(_templates) >= _MOST_TEMPLATES:
         _templates.clear()
-    made = _templates[_key(line)] = _Template(text + rest, event.severity_id)
+    _templates[structs.astuple(line)[_VALUES:]] = made
     return made

@@ -13,7 +13,6 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,7 +20,7 @@ from functools import lru_cache
 from tidegate import __version__
 from tidegate.config.errors import invalid
 from tidegate.paths import expand
-from tidegate.products.shipping.destination import DeliveryFailed, Shipped
+from tidegate.products.shipping.destination import DeliveryFailed, Shipped, read_events
 from tidegate.products.shipping.settings import DestinationSettings
 
 PROVE_S = 5.0
@@ -77,9 +76,9 @@ class SyslogDestination:
         self._sent = self._read = self._settled = 0
         """Batches that were sent; that the receiver has read; that it had time for."""
 
-    def send(self, events: Sequence[Shipped]) -> None:
+    def send(self, events: bytes) -> None:
         connection = self._connect()
-        text = memoryview(b"".join(map(self._frame, events)))
+        text = memoryview(b"".join(map(self._frame, read_events(events))))
         for begin in range(0, len(text), _CHUNK):  # each has the whole of the time
             connection.sendall(text[begin : begin + _CHUNK])
         if self._sent == self._read:
@@ -141,7 +140,7 @@ class SyslogDestination:
         self._read = sent
 
     def _frame(self, event: Shipped) -> bytes:
-        seconds, rest = divmod(event.time_ns // 1_000_000, 1_000)
+        seconds, rest = divmod(event.time_ms, 1_000)
         head = f"<{_PRIORITIES.get(event.severity, _AUDIT + 6)}>1 {_second(seconds)}.{rest:03}Z "
         message = b"%b%b tidegate - %b %b %b" % (
             head.encode(), self._own_name, event.name.encode("ascii", "replace")[:32] or b"-",

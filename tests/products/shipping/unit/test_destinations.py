@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.products.shipping.destination import FileDestination, Shipped
+from tidegate.products.shipping.destination import FileDestination
 
 
-def batch(*names: str) -> list[Shipped]:
-    return [Shipped(name, 1, "x.y", 1, f'{{"id":"{name}"}}'.encode()) for name in names]
+def batch(*names: str) -> bytes:
+    return b"".join(f'{{"id":"{name}"}}\n'.encode() for name in names)
 
 
 def test_batches_follow_each_other_and_are_acknowledged_at_once(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from products.shipping.support.ocsf_schema import validated
 from tidegate.audit import chain
 from tidegate.audit.event import Entry, Event, encode
 from tidegate.audit.server_events import ServerEvent, encode_server_event
+from tidegate.products.shipping.destination import read_events
 from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.ocsf import Line
 from tidegate.products.shipping.server_events import KINDS
@@ -29,9 +30,9 @@ DETAILS = {
 def event_of(body: bytes, number: int = 1) -> dict[str, Any]:
     """The one event of a line."""
     line, _ = chain.seal(body, chain.START)
-    (made,) = make_events("gate", "000007.jsonl", [line], number - 1)
-    event = validated(made.body)
-    assert event["metadata"]["uid"] == made.uid == f"gate/000007/{number}"
+    (made,) = make_events("gate", "000007.jsonl", line + b"\n", number - 1)
+    event = validated(made)
+    assert event["metadata"]["uid"] == f"gate/000007/{number}"
     return event
 
 
@@ -87,7 +88,7 @@ def test_a_call_on_a_source_is_activity_of_a_datastore_with_all_that_is_on_recor
 def test_the_trace_of_a_call_goes_with_its_event(trace: str, sent: bytes) -> None:
     event = Event(call_id="c1", phase="outcome", actor="tok_1", request="query", trace_id=trace)
     line, _ = chain.seal(encode(event, 1, NOW), chain.START)
-    (made,) = make_events("gate", "000007.jsonl", [line])
+    (made,) = read_events(*make_events("gate", "000007.jsonl", line + b"\n"))
     assert made.trace_id == sent
     assert json.loads(made.body)["class_uid"] == 6003
 
@@ -173,13 +174,13 @@ def test_lines_about_the_record_itself_are_sent_whole(body: dict[str, Any]) -> N
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"no line", b'{"seq":8}', b'{"seq":8,"time":"x","phase":"open"}', b"\xff\xfe",
+    [b"no line", b'{"seq":8}', b'{"seq":8,"time":"x","phase":"open"}', b"\xff\xfe",
      b'{"seq":8,"time":"2026-11-30T06:30:54Z","phase":"outcome","rows":"many"}'],
 )  # fmt: skip
 def test_a_line_that_was_changed_is_an_event_as_well(line: bytes) -> None:
-    (made,) = make_events("gate", "000001.jsonl", [line], 7)
-    event = validated(made.body)
-    assert (made.uid, event["severity_id"]) == ("gate/000001/8", 4)
+    (made,) = make_events("gate", "000001.jsonl", line + b"\n", 7)
+    event = validated(made)
+    assert (event["metadata"]["uid"], event["severity_id"]) == ("gate/000001/8", 4)
     assert event["metadata"]["event_code"] == "record.unreadable"
 
 

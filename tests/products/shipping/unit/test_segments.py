@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from products.shipping.support.record import ids_of, open_record, write
+from products.shipping.support.record import ids_of, open_record, uids, write
 from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.segments import SegmentReader
 from tidegate.store.shipping import Position
@@ -18,9 +18,8 @@ def read_all(directory: Path, positions: dict[str, Position], most_bytes: int = 
     while batches := list(SegmentReader(directory).read(positions, most_bytes)):
         for batch in batches:
             positions[batch.segment] = batch.position
-            found += [
-                each.uid for each in make_events("g", batch.segment, batch.lines, batch.after)
-            ]
+            events = b"".join(make_events("g", batch.segment, batch.text, batch.after))
+            found += uids(events.splitlines())
     return found
 
 

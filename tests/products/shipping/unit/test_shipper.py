@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from products.shipping.support.receivers import OtlpReceiver, otlp_receiver
 from products.shipping.support.record import first_of_each, ids_of, open_record, uids, write
 from support.eventually import wait_until
 from support.otlp_server import respond
-from tidegate.products.shipping.destination import Destination, FileDestination, Shipped
+from tidegate.products.shipping.destination import Destination, FileDestination
 from tidegate.products.shipping.otlp import OtlpDestination
 from tidegate.products.shipping.segments import SegmentReader
 from tidegate.products.shipping.settings import DestinationSettings
@@ -203,7 +203,7 @@ class Stuck:
         self.began = threading.Event()
         self.goes_on = threading.Event()
 
-    def send(self, events: Sequence[Shipped]) -> None:
+    def send(self, events: bytes) -> None:
         self.began.set()
         self.goes_on.wait(60)
 

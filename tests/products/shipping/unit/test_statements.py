@@ -1,4 +1,4 @@
-"""The events of statements, which are made apart: byte for byte what `call_event` makes."""
+"""The events of statements, which are made apart: the same as `call_event` makes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from tidegate.audit import chain
 from tidegate.audit.event import Event, encode
 from tidegate.products.shipping import statements
 from tidegate.products.shipping.calls import call_event
-from tidegate.products.shipping.destination import Shipped
 from tidegate.products.shipping.events import make_events
 from tidegate.products.shipping.ocsf import Line, decode
 from tidegate.products.shipping.ocsf import encode as encode_event
-from tidegate.products.shipping.statements import statement_event
+from tidegate.products.shipping.statements import statement_events
 
 UID = "g/000001/1"
 USUAL: dict[str, Any] = {
@@ -40,13 +39,19 @@ VALUES = st.one_of(
 )
 
 
-def general(text: bytes) -> Shipped:
+def general(text: bytes) -> Any:
     """The event of the line as `call_event` makes it."""
-    event = call_event(decode(text), UID)
-    return Shipped(
-        UID, event.time * 1_000_000, event.metadata.event_code, event.severity_id,
-        encode_event(event),
-    )  # fmt: skip
+    return json.loads(encode_event(call_event(decode(text), UID)))
+
+
+def made_of(text: bytes) -> Any:
+    """The event of the line as it is made apart; None if it is not."""
+    made = statement_events(text + b"\n", 0, UID.removesuffix("1"))
+    if made is None:
+        return None
+    event, number = made
+    assert (event.count(b"\n"), event[-1:], number) == (1, b"\n", 1)
+    return json.loads(event)
 
 
 @st.composite
@@ -66,14 +71,27 @@ def lines(draw: st.DrawFn) -> bytes:
 
 
 @given(lines())
-def test_an_event_is_byte_for_byte_what_call_event_makes(text: bytes) -> None:
+def test_an_event_is_what_call_event_makes(text: bytes) -> None:
     try:
-        made = statement_event(text, 1, UID)
+        made = made_of(text)
     except (ValueError, OverflowError) as error:
         with pytest.raises(type(error)):
             general(text)
     else:
         assert made is None or made == general(text)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**31), st.text(max_size=3)), min_size=1, max_size=9))
+def test_events_that_are_made_together_are_those_of_their_lines_one_by_one(
+    fields: list[tuple[int, str]],
+) -> None:
+    lines = [
+        json.dumps(USUAL | {"seq": number, "rows": rows, "client": client}).encode() + b"\n"
+        for number, (rows, client) in enumerate(fields, 1)
+    ]
+    alone = [statement_events(line, number, "g/1/") for number, line in enumerate(lines)]
+    made = b"".join(one[0] for one in alone if one is not None)
+    assert statement_events(b"".join(lines), 0, "g/1/") == (made, len(lines))
 
 
 @given(
@@ -89,9 +107,7 @@ def test_the_outcome_of_a_statement_is_made_apart_whatever_its_texts(
     fields: dict[str, Any],
 ) -> None:
     text = json.dumps(USUAL | fields, separators=(",", ":")).encode()
-    made = statement_event(text, 1, UID)
-    assert made is not None
-    assert made == general(text)
+    assert made_of(text) == general(text)
 
 
 @pytest.mark.parametrize(
@@ -101,11 +117,13 @@ def test_the_outcome_of_a_statement_is_made_apart_whatever_its_texts(
         {"transaction": "t1"}, {"arguments": {}}, {"length": 9_000}, {"on_behalf_of": "carol"},
         {"outside_transaction": True}, {"source": ""}, {"statement": ""}, {"digest": ""},
         {"call_id": ""}, {"rows": None}, {"seq": 2}, {"made_up": 1},
+        {"time": "2026-11-30T06:30:54Z"}, {"time": "2026-11-30T06:30:54.351168+01:00"},
+        {"time": "2026-11-30T06:30:54.35116Z"}, {"time": "2026-11-30T06:30:54.35 168Z"},
     ],
 )  # fmt: skip
 def test_a_line_of_another_form_is_left_to_call_event(fields: dict[str, Any]) -> None:
     text = json.dumps(USUAL | fields, separators=(",", ":")).encode()
-    assert statement_event(text, 1, UID) is None
+    assert made_of(text) is None
 
 
 def test_a_read_that_the_gate_records_is_made_apart() -> None:
@@ -115,9 +133,27 @@ def test_a_read_that_the_gate_records_is_made_apart() -> None:
         elapsed_ms=1.2345678901234567, statement_class="select", truncated="rows",
     )  # fmt: skip
     line, _ = chain.seal(encode(event, 1, 1_796_020_254.351), chain.START)
-    made = statement_event(line, 1, UID)
-    assert made is not None
-    assert [made] == list(make_events("g", "000001.jsonl", [line])) == [general(line)]
+    (event,) = make_events("g", "000001.jsonl", line + b"\n")
+    assert made_of(line) == json.loads(event) == general(line)
+
+
+@pytest.mark.parametrize("fraction", ["821000", "999999", "000999", "001000", "351168"])
+def test_the_time_of_an_event_is_exact_to_the_millisecond(fraction: str) -> None:
+    text = json.dumps(USUAL | {"time": f"2026-11-30T06:30:54.{fraction}Z"}).encode()
+    assert made_of(text)["time"] == general(text)["time"] == 1_796_020_254_000 + int(fraction[:3])
+
+
+def test_lines_among_others_keep_their_order_and_numbers() -> None:
+    usual = [json.dumps(USUAL | {"seq": number}).encode() for number in range(1, 7)]
+    refusal = json.dumps(USUAL | {"seq": 3, "phase": "refusal", "code": "policy.denied"}).encode()
+    text = b"\n".join([*usual[:2], refusal, b"no line", b"", *usual[4:], b""])
+    events = b"".join(make_events("g", "000001.jsonl", text)).splitlines()
+    found = [json.loads(each)["metadata"] for each in events]
+    assert [each["uid"] for each in found] == [f"g/000001/{number}" for number in range(1, 7)]
+    assert [each["event_code"] for each in found] == [
+        "call.outcome", "call.outcome", "call.refusal", "record.unreadable", "call.outcome",
+        "call.outcome",
+    ]  # fmt: skip
 
 
 def test_what_is_known_of_callers_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,5 +161,5 @@ def test_what_is_known_of_callers_stays_small(monkeypatch: pytest.MonkeyPatch) -
     statements._templates.clear()
     for number in range(40):
         text = json.dumps(USUAL | {"client": f"c{number}"}, separators=(",", ":")).encode()
-        assert statement_event(text, 1, UID) == general(text)
+        assert made_of(text) == general(text)
         assert len(statements._templates) <= 8

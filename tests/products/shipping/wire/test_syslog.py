@@ -132,12 +132,12 @@ def test_a_receiver_that_ends_an_idle_connection_is_no_fault(tmp_path: Path) -> 
             settle_s=0.0,
         )
         (batch,) = SegmentReader(record).read({})
-        destination.send(list(make_events(GATE, batch.segment, batch.lines, batch.after)))
+        destination.send(b"".join(make_events(GATE, batch.segment, batch.text, batch.after)))
         wait_until(lambda: destination.acknowledged() == 1, "it is acknowledged")
         receiver.close_all()
         for _ in range(20):
             assert destination.acknowledged() == 1
-        destination.send(list(make_events(GATE, batch.segment, batch.lines, batch.after)))
+        destination.send(b"".join(make_events(GATE, batch.segment, batch.text, batch.after)))
         wait_until(lambda: destination.acknowledged() == 2, "it is connected again")
         destination.reset()
 
@@ -193,7 +193,7 @@ def test_a_receiver_that_goes_on_talking_is_a_failure(monkeypatch: pytest.Monkey
     settings = DestinationSettings("to", f"syslog://127.0.0.1:{listener.getsockname()[1]}")
     destination = SyslogDestination(settings, prove_s=0.0)
     try:
-        destination.send([])
+        destination.send(b"")
         with pytest.raises(DeliveryFailed, match="does not end a connection"):
             destination.acknowledged()
     finally:
