@@ -26,9 +26,11 @@ ONCE = ("demo", "--once", "--port", "0")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ended]:
-    """A demo that ran once, and what it said."""
+    """A demo that ran once where the environment names the state of several gates, which is no
+    place for a sample, and what it said."""
     state = tmp_path_factory.mktemp("demo") / "state"
-    return state, tidegate(*ONCE, "--state", str(state))
+    variables = {**environment(), "TIDEGATE_STATE_URL": "postgresql://gate@127.0.0.1:9/none"}
+    return state, tidegate(*ONCE, "--state", str(state), variables=variables)
 
 
 def shown(server: Serving) -> str:

@@ -14,6 +14,8 @@ from tidegate.secrets.url_logins import refuse_literal
 from tidegate.system.file_rights import is_ours, may_all_write, name_owner
 from tidegate.system.private_files import make_private_directory
 
+NO_DATABASE = ""
+"""As `state_url`: the state is in its directory, whatever the environment names."""
 _DATABASE = ("postgresql://", "postgres://", "${")
 
 
@@ -24,13 +26,13 @@ def is_database(text: str) -> bool:
 
 def state_url(configured: str | None) -> str | None:
     """The URL of the state's database, with its secrets: as configured, else TIDEGATE_STATE_URL.
-    None for a state in the directory.
+    None for a state in the directory, as also where `NO_DATABASE` is configured.
 
     Raises: TidegateError SOURCE_URL for a URL that holds its password, and for a reference that
     leads nowhere; ARGUMENT_INVALID for the URL of something else.
     """
-    chosen = configured or os.environ.get("TIDEGATE_STATE_URL") or None
-    if chosen is None:
+    chosen = os.environ.get("TIDEGATE_STATE_URL") if configured is None else configured
+    if not chosen:
         return None
     if configured is not None:  # a variable of the environment is a place for secrets
         refuse_literal(chosen)

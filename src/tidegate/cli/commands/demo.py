@@ -28,6 +28,7 @@ from tidegate.cli.running_server import is_free
 from tidegate.cli.terminal import color, show
 from tidegate.config.model import ApprovalSettings, Config, ConsoleSettings
 from tidegate.config.sources import SourceSettings
+from tidegate.config.state import NO_DATABASE
 from tidegate.demo.build import ROWS, build, is_built
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant, Scope
@@ -60,6 +61,12 @@ def run(arguments: argparse.Namespace) -> int:
     interrupt_when_asked_to_end()
     if not 0 <= arguments.port <= 65_535:
         raise TidegateError(Code.ARGUMENT_INVALID, f"--port {arguments.port} is not 0 to 65535.")
+    if arguments.state_url is not None:
+        raise TidegateError(
+            Code.ARGUMENT_INVALID,
+            "The state of the demo is in a directory.",
+            hint="Name a directory with --state, or leave it out.",
+        )
     with _state(arguments.state) as state:
         path = state / f"{NAME}.db"
         if not is_built(path):
@@ -98,6 +105,7 @@ def _config(state: Path, sources: tuple[SourceSettings, ...]) -> Config:
     )
     return Config(
         state=str(state),
+        state_url=NO_DATABASE,
         sources=(*sources, desk),
         surfaces=tuple([name for name, entry in SURFACES.items() if entry.in_demo]),
         approvals=ApprovalSettings(wait_s=WAIT_S),

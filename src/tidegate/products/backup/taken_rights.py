@@ -7,31 +7,20 @@ person makes it again.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
-from tidegate.audit.keys import Keys
-from tidegate.audit.segment import segments
-from tidegate.audit.verify import verify
 from tidegate.budgets.budgets import read_described
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.identity.operators import roles_text
 from tidegate.identity.tokens import described
 from tidegate.model.budgets import Budget
-from tidegate.products.backup.contents import Description
 from tidegate.store.api import State
 from tidegate.store.records import OperatorEntry, TokenEntry
 
-MARGIN_S = 60.0
-"""An event is on record before what it says is done: so long before the backup they still count."""
-
-
-_REMINDERS = {
+REMINDERS = {
     "operator.passphrase_set": "the operator's passphrase was changed: set it again",
     "operator.passphrase_removed": "the operator's passphrase was removed: it is there again",
     "audit.key_replaced": "the key of the record was replaced: replace it again",
@@ -44,36 +33,6 @@ class ServerEventLine(NamedTuple):
 
     name: str
     details: Mapping[str, str]
-
-
-def read_later_events(directory: Path, backup: Description, keys: Path) -> list[ServerEventLine]:
-    """The server events of a record since the backup was made. Raises: TidegateError
-    ARGUMENT_INVALID if it is not the record of the backup's state, whole and unchanged."""
-    if not directory.is_dir():
-        raise _unfit(f"there is no directory `{directory}`")
-    anchors = [] if backup.head is None else [backup.head]
-    report = verify(directory, None, anchors, Keys(keys).trusted())
-    if not report.intact:
-        fault = report.faults[0]
-        where = f"{fault.segment} line {fault.line}" if fault.line else fault.segment
-        raise _unfit(f"it was changed: {where}: {fault.reason}")
-    names = {path.name for path in segments(directory)}
-    if missing := sorted(set(backup.open) - names):
-        raise _unfit(f"it does not reach back to the backup: {missing[0]} is missing")
-    return list(_later(directory, backup))
-
-
-def _later(directory: Path, backup: Description) -> Iterator[ServerEventLine]:
-    since = datetime.fromtimestamp(backup.made_at - MARGIN_S, UTC)
-    for path in segments(directory):
-        had = backup.positions.get(path.name, 0)
-        with path.open("rb") as file:
-            for line in file:
-                if b'"phase":"event"' not in line[:160] or not line.endswith(b"\n"):
-                    continue
-                fields: dict[str, Any] = json.loads(line)
-                if fields["seq"] > had or datetime.fromisoformat(fields["time"]) >= since:
-                    yield ServerEventLine(fields["name"], fields.get("details", {}))
 
 
 def take_away(events: list[ServerEventLine], state: State, now: float) -> list[str]:
@@ -114,8 +73,8 @@ class _Taker:
         elif name == "source.renamed":
             old = details.get("source", "")
             self._names[details.get("to", "")] = self._names.get(old, old)
-        elif name in _REMINDERS:
-            self._said.append(_REMINDERS[name])
+        elif name in REMINDERS:
+            self._said.append(REMINDERS[name])
         elif name in ("source.removed", "source.changed", "source.hardened"):
             self._remove_source(details.get("source", ""), name)
 
@@ -198,11 +157,3 @@ class _Taker:
 
 def _revoked(entry: TokenEntry, at: float) -> TokenEntry:
     return msgspec.structs.replace(entry, revoked_at=at)
-
-
-def _unfit(why: str) -> TidegateError:
-    return TidegateError(
-        Code.ARGUMENT_INVALID,
-        f"The record cannot be used: {why}.",
-        hint="Name the audit directory of the former state, or restore with --without-record.",
-    )

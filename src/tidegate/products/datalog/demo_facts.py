@@ -14,6 +14,7 @@ from tidegate.app import App
 from tidegate.cli.local_actor import with_app
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
+from tidegate.config.state import NO_DATABASE
 from tidegate.products.datalog.commands.datalog import prepared
 from tidegate.products.datalog.commands.import_file import send_records
 from tidegate.products.datalog.engine.library import find_library
@@ -61,7 +62,8 @@ def _make(shop: Path, directory: Path, state: Path) -> None:
     draft = directory.with_suffix(".new")
     shutil.rmtree(draft, ignore_errors=True)
     source = SourceSettings(NAME, f"datalevin://{draft}", access="write")
-    with_app(App.open(Config(state=str(state), sources=(source,))), partial(_fill, shop))
+    config = Config(state=str(state), state_url=NO_DATABASE, sources=(source,))
+    with_app(App.open(config), partial(_fill, shop))
     draft.replace(directory)
 
 

@@ -15,10 +15,12 @@ import apsw
 
 from tidegate.errors import Code, TidegateError
 from tidegate.secrets.cluster_key import ClusterKey
+from tidegate.store.gates import GateEntry
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import MEANING
 from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import DIALECT, connect, failures, prepare, transaction
+from tidegate.store.sqlite.gates import list_gates
 
 _ENDS = (
     "DELETE FROM operator_sessions",
@@ -73,6 +75,17 @@ def begin_again(
                     )
                 if seals is not None:
                     seals.seal_all(connection)
+        finally:
+            connection.close()
+
+
+def read_gates(path: Path) -> tuple[GateEntry, ...]:
+    """The gates that a copy knows. Raises: TidegateError STATE_FAILED."""
+    with failures():
+        prepare(path)
+        connection = connect(path)
+        try:
+            return list_gates(connection)
         finally:
             connection.close()
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import apsw
+
 from tidegate.store.gates import GateEntry
 from tidegate.store.sqlite.connection import StateConnection
 
@@ -42,10 +44,15 @@ class SqliteGateStore:
 
     def list(self) -> tuple[GateEntry, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM gates ORDER BY id")
-            return tuple([GateEntry(*row) for row in cast("list[Any]", rows.fetchall())])
+            return list_gates(connection)
 
     def forget(self, id: str) -> bool:
         with self._file.changing() as connection:
             connection.execute("DELETE FROM gates WHERE id = ?", (id,))
             return connection.changes() > 0
+
+
+def list_gates(connection: apsw.Connection) -> tuple[GateEntry, ...]:
+    """All gates by id."""
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM gates ORDER BY id")
+    return tuple([GateEntry(*row) for row in cast("list[Any]", rows.fetchall())])

@@ -64,6 +64,46 @@ def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
     assert [each.get("name") for each in records(state)].count("state.copied") == 2
 
 
+def test_what_any_gate_took_away_stays_away_in_a_restored_state(
+    tmp_path: Path, target: str
+) -> None:
+    """Also where the settings still name the database, which may be lost."""
+    a, b = (("--state", str(tmp_path / name), "--state", target, *SEALED) for name in "ab")
+    for name in ("ann", "bob"):
+        assert tidegate("token", "create", name, "--scope", "readOnly", *a).status == 0
+    assert tidegate("token", "list", *b).status == 0
+    secret = tmp_path / "secret"
+    secret.write_text("correct horse battery staple\n")
+    file, given = str(tmp_path / "f"), ("--passphrase-file", str(secret))
+    assert tidegate("state", "backup", file, *given, *a).status == 0
+    assert tidegate("token", "revoke", "bob", *b).status == 0
+
+    settings = f'{{"state_key": "${{ENV:PGTEST_KEY}}", "state_url": "{target}"}}'
+    restore = ("state", "restore", file, *given, "--config", settings)
+    first = ("--state", str(tmp_path / "first"), "--record", str(tmp_path / "a" / "audit"))
+    refused = tidegate(*restore, *first)
+    assert refused.status != 0 and str(tmp_path / "b") in refused.err, refused.err
+    assert "rights that were taken away" in refused.err
+    other = tidegate(*restore, *first, "--record", str(tmp_path / "b" / "audit"))
+    assert other.status == 0 and "token bob was revoked" in other.err, other.err
+    tokens = tidegate("token", "list", "--json", *first[:2], *SEALED).json["tokens"]
+    assert {each["name"]: each["state"] for each in tokens} == {"ann": "active", "bob": "revoked"}
+    (event,) = [e for e in records(tmp_path / "first") if e.get("name") == "state.restored"]
+    assert event["details"]["record"] == "followed"
+
+    part = tidegate(*restore, "--state", str(tmp_path / "part"), *first[2:], "--without-record")
+    assert part.status == 0, part.err
+    nowhere = tidegate(*restore, "--state", target)
+    assert nowhere.status != 0 and "makes a state directory" in nowhere.err
+
+
+def test_a_backup_without_a_terminal_names_the_passphrase_file(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert tidegate("token", "list", state=state).status == 0
+    ended = tidegate("state", "backup", str(tmp_path / "f"), state=state, stdin="")
+    assert ended.status != 0 and "--passphrase-file" in ended.err, ended.err
+
+
 def test_a_state_of_before_is_sealed_by_a_person_and_then_needs_its_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:

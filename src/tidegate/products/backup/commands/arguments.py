@@ -27,8 +27,10 @@ def add_state(commands: Commands) -> None:
     restore.add_argument(
         "--record",
         type=filled,
+        action="append",
         metavar="DIR",
-        help="the audit directory of the former state, or a copy of it, that goes on to the end",
+        help="the audit directory of the former state, or a copy of it, that goes on to the end; "
+        "where several gates shared the state, one for each of them",
     )
     restore.add_argument(
         "--without-record",

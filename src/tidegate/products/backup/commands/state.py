@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+
+import msgspec
 
 from tidegate.app import App
 from tidegate.cli.consent import read_passphrase, require_consent
 from tidegate.cli.local_actor import with_app
 from tidegate.cli.settings import load_for_state
 from tidegate.cli.terminal import ask_secret, print_status
-from tidegate.config.state import is_database, state_directory, state_key, state_path, state_url
+from tidegate.config.state import (
+    NO_DATABASE,
+    is_database,
+    state_directory,
+    state_key,
+    state_path,
+    state_url,
+)
 from tidegate.errors import Code, TidegateError
 from tidegate.paths import expand
 from tidegate.products.backup.contents import STATE, Description, read_backup, write_backup
-from tidegate.products.backup.taken_rights import ServerEventLine, read_later_events, take_away
+from tidegate.products.backup.later_events import LaterEvents, read_later_events
+from tidegate.products.backup.taken_rights import ServerEventLine, take_away
 from tidegate.secrets.cluster_key import ClusterKey
-from tidegate.store.sqlite.copies import begin_again
+from tidegate.store.sqlite.copies import begin_again, read_gates
 from tidegate.store.sqlite.state import SqliteState
 from tidegate.system.private_files import create_file, draft_of, make_private_directory
 from tidegate.system.terminals import open_terminal, write_to_screen
@@ -65,7 +76,12 @@ def _backup(arguments: argparse.Namespace) -> None:
 
 
 def _restore(arguments: argparse.Namespace) -> None:
-    config = load_for_state(arguments)
+    if arguments.state_url is not None:
+        raise _invalid(
+            "A restore makes a state directory; nothing was restored.",
+            "Name a directory with --state; `tidegate state copy` moves its state into PostgreSQL.",
+        )
+    config = msgspec.structs.replace(load_for_state(arguments), state_url=NO_DATABASE)
     place = state_path(config.state)
     with suppress(OSError):
         if place.exists() and any(place.iterdir()):
@@ -79,12 +95,12 @@ def _restore(arguments: argparse.Namespace) -> None:
     try:
         with file.open("rb") as source:
             described = read_backup(source, passphrase, draft)
-        events = _events(arguments, described, draft)
         now = time.time()
         key = state_key(config.state_key, None)
+        later = _later(arguments, described, draft)
         begin_again(draft / STATE, now, described.directory, str(place.absolute()), key)
         # Before it is in its place, so that a kill leaves no state with such rights.
-        taken = _take_away(draft, events, now, key)
+        taken = _take_away(draft, later.events, now, key)
         _put_in_place(draft, place)
     except OSError as error:
         raise TidegateError(
@@ -97,7 +113,7 @@ def _restore(arguments: argparse.Namespace) -> None:
         details = {
             "made_at": _moment(described),
             "former_gate": described.gate,
-            "record": "followed" if arguments.record else "not known",
+            "record": _how_followed(arguments, later),
             "taken_away": str(len(taken)),
         }
         app.note("state.restored", {name: text for name, text in details.items() if text})
@@ -163,33 +179,41 @@ def _seal(arguments: argparse.Namespace) -> None:
     print_status(f"{rows:,} rows are sealed")
 
 
-def _events(
-    arguments: argparse.Namespace, described: Description, draft: Path
-) -> list[ServerEventLine]:
-    """What happened after the backup. Raises: TidegateError OPERATOR_CONSENT without a record and
-    a yes."""
+def _later(arguments: argparse.Namespace, described: Description, draft: Path) -> LaterEvents:
+    """What happened after the backup. Raises: TidegateError OPERATOR_CONSENT where a record is
+    missing and no one says yes."""
+    later = LaterEvents([], [])
     if arguments.record:
-        return read_later_events(expand(arguments.record), described, draft / "audit-key")
-    if not arguments.without_record:
-        _ask(described)
-    return []
+        gates = read_gates(draft / STATE)
+        records = [expand(each) for each in arguments.record]
+        later = read_later_events(records, described, draft / "audit-key", gates)
+    if (later.missing or not arguments.record) and not arguments.without_record:
+        _ask(described, later.missing)
+    return later
 
 
-def _ask(described: Description) -> None:
+def _how_followed(arguments: argparse.Namespace, later: LaterEvents) -> str:
+    if not arguments.record:
+        return "not known"
+    return "followed in part" if later.missing else "followed"
+
+
+def _ask(described: Description, missing: list[str]) -> None:
     terminal = open_terminal(input_is_taken=False)
+    lacking = f"the record of {', '.join(missing)}" if missing else "the record"
     if terminal is None:
         raise TidegateError(
             Code.OPERATOR_CONSENT,
-            "Without the record, rights that were taken away after the backup come back.",
-            hint="Name the audit directory of the former state with --record, or agree with"
+            f"Without {lacking}, rights that were taken away after the backup come back.",
+            hint="Name the audit directory of each gate with a --record of its own, or agree with"
             " --without-record.",
         )
     with terminal:
         write_to_screen(
             terminal,
-            f"Rights that were taken away after {_moment(described)} come back: tokens that were"
-            " revoked, operators that were removed, masks that were added. With --record DIR they"
-            f" stay away.\nType {_WORD} to agree: ",
+            f"Rights that were taken away after {_moment(described)} come back without {lacking}:"
+            " tokens that were revoked, operators that were removed, masks that were added. With"
+            f" --record DIR they stay away.\nType {_WORD} to agree: ",
         )
         typed = terminal.readline().strip()
     if typed != _WORD:
@@ -218,6 +242,11 @@ def _put_in_place(draft: Path, place: Path) -> None:
 def _passphrase(arguments: argparse.Namespace, *, twice: bool) -> str:
     if arguments.passphrase_file is not None:
         return read_passphrase(arguments.passphrase_file)
+    if not sys.stdin.isatty():
+        raise _invalid(
+            "The passphrase of the backup is asked for, and standard input is not a terminal.",
+            "Give it with --passphrase-file FILE, - for standard input.",
+        )
     passphrase = ask_secret("Passphrase of the backup: ")
     if twice and passphrase != ask_secret("The same again: "):
         raise _invalid("The two passphrases differ; nothing was written.", "Run it again.")
