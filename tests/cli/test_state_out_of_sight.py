@@ -71,5 +71,7 @@ def test_no_call_and_no_page_is_answered_until_the_state_is_seen_again(
         page = {"origin": client.place.rpartition("/mcp")[0], "sec-fetch-site": "same-origin"}
         status, _, text = client.ask("POST", "/console/api/session", {"key": "k"}, **page)
         assert (status, json.loads(text)["error"]) == (503, "state.failed")
+        shown = tidegate("status", state=state)
+        assert "state       The state has not been read" in shown.out, shown.out
         aside.rename(file)
         wait_until(lambda: client.query()[0] == 200, "calls are answered again")

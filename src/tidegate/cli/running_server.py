@@ -78,14 +78,20 @@ def no_server(directory: Path) -> TidegateError:
 
 
 async def status_of(found: Handshake) -> dict[str, Any]:
-    """What the server says of itself. Empty if it does not answer."""
+    """What the server says of itself. If it does not answer, that is what fails."""
     headers = [(PROOF, found.proof("status"))]
     try:
         answer = await send_request(found.address, "GET", STATUS_PAGE, headers, b"", PROOF_S)
         body = await answer.body()
     except (WireError, TimeoutError):
-        return {}
-    return msgspec.json.decode(body, type=dict[str, Any]) if answer.status == 200 else {}
+        return _unknown("it does not answer")
+    if answer.status != 200:
+        return _unknown(f"it answers with {answer.status}")
+    return msgspec.json.decode(body, type=dict[str, Any])
+
+
+def _unknown(why: str) -> dict[str, Any]:
+    return {"failing": dict.fromkeys(("server", "audit", "state"), f"not known: {why}")}
 
 
 def is_free(host: str, port: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from tidegate.app import App
+from tidegate.errors import TidegateError
 from tidegate.identity.builtin_actors import cli
 
 STATUS_SOURCES = 100
@@ -27,8 +28,11 @@ def without_names(app: App) -> dict[str, str]:
 
 def status_of(app: App) -> dict[str, Any]:
     """What `tidegate status` shows of this server: its sources, those that fail first and then
-    those that are open, and what fails."""
-    entries = app.connections.list_for(cli())
+    those that are open, and what fails. While the state cannot be read there are no sources."""
+    try:
+        entries = app.connections.list_for(cli())
+    except TidegateError:  # `readiness` says why
+        entries = ()
     first = sorted(entries, key=lambda entry: _URGENCY.get(entry.state.status, 2))
     sources = [
         {

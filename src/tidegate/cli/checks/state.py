@@ -186,7 +186,7 @@ async def check_server(directory: Path) -> list[Finding]:
     status = await status_of(found)
     findings = [
         fault("server", f"process {found.pid}: {reason}", "tidegate status")
-        for reason in status.get("failing", {}).values()
+        for reason in dict.fromkeys(status.get("failing", {}).values())
     ]
     if not found.is_of(__version__, os.environ):
         differs = (
