@@ -2,7 +2,8 @@
 and seconds in a day (UTC).
 
 What was used in a day is kept in the state, for all servers on it; calls in a minute are counted by
-each process. A call that is cancelled ends its request to the provider.
+each process, of which a worker has its part. A call that is cancelled ends its request to the
+provider.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple, TypeVar
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import Call
+from tidegate.model.worker_share import own_share
 from tidegate.store.api import QuestionStore
 from tidegate.store.calls import change_state, read_state
 
@@ -134,7 +136,8 @@ class ProviderLimits:
 
     def _count_call(self, use: _Use) -> None:
         """Raises: TidegateError LIMIT_RATE if the caller has made its calls of this minute."""
-        now, most = self._clock(), self._limits.calls_per_minute
+        now, share = self._clock(), own_share()
+        most = share.of(self._limits.calls_per_minute)
         while use.calls and now - use.calls[0] >= _MINUTE_S:
             use.calls.popleft()
         if len(use.calls) >= most:
@@ -142,7 +145,7 @@ class ProviderLimits:
             raise TidegateError(
                 Code.LIMIT_RATE,
                 f"This caller has sent {most:,} calls to the provider within a minute, which is"
-                " its limit",
+                f" its limit{share.where}",
                 hint=f"Wait {wait_s:.0f} s, or have the operator raise"
                 f" `{self._limits.section}.calls_per_minute`.",
                 retry_after_s=wait_s,

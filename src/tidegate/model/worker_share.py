@@ -23,6 +23,11 @@ class WorkerShare(msgspec.Struct, frozen=True):
         """Whether each worker gets a part, and no more are taken than there are."""
         return total >= self.count
 
+    @property
+    def where(self) -> str:
+        """What a refusal says after a limit that is this worker's part."""
+        return f" at one of {self.count} workers" if self.count > 1 else ""
+
 
 ALONE = WorkerShare()
 """Of a process that serves alone."""

@@ -14,8 +14,12 @@ from tidegate.engines.registry import check_share, pool_of
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.identity.request_rate import RequestRate
+from tidegate.model import worker_share
 from tidegate.model.sources import Source
 from tidegate.model.worker_share import WorkerShare
+from tidegate.products.cloud.engine.call_limits import CallRates
+from tidegate.products.cloud.surface.capacity import Capacity
+from tidegate.products.cloud.surface.settings import CloudSurfaceSettings, Server
 
 
 def source(url: str, **options: str) -> Source:
@@ -46,6 +50,33 @@ def test_an_address_may_send_to_all_workers_what_the_settings_say() -> None:
 
     assert sent(rate(0, 1)) == 60
     assert sent(rate(1, 2)) + sent(rate(2, 2)) == 60
+
+
+async def test_a_worker_has_its_part_of_what_providers_and_the_surface_cloud_admit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def sent(most: int) -> int:
+        rate = CallRates(most).of("tok_1")
+        if rate is None:
+            return 0
+        for number in range(1_000):
+            try:
+                rate.take(1)
+            except TidegateError as error:
+                assert error.code is Code.LIMIT_RATE and "one of 2 workers" in error.message
+                return number
+        raise AssertionError("it is never refused")
+
+    settings = CloudSurfaceSettings(
+        server=Server(max_concurrent_requests=2, request_timeout="10ms")
+    )
+    monkeypatch.setattr(worker_share, "_own", WorkerShare(2, 2))
+    assert (sent(11), sent(0)) == (5, 0)
+    capacity = Capacity(settings)
+    async with capacity.call():
+        with pytest.raises(TidegateError, match="max_concurrent_requests"):
+            async with capacity.call():
+                pass
 
 
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://"])

@@ -24,6 +24,7 @@ from tidegate.model.replies import ConnectionState, SourceEntry
 from tidegate.model.requests import Call, Connect, ListSources, Request, ShowStatus
 from tidegate.model.sources import Source
 from tidegate.model.transactions import TransactionBounds
+from tidegate.model.worker_share import own_share
 from tidegate.products.pgwire import messages
 from tidegate.products.pgwire.authentication import decoy_secret
 from tidegate.products.pgwire.catalog.catalogs import catalog_turns
@@ -210,7 +211,8 @@ class WireServer:
         if len(self._logged_in) >= self._settings.max_connections:
             raise TidegateError(
                 Code.SOURCE_BUSY,
-                f"{len(self._logged_in)} clients are logged in, which is the most.",
+                f"{len(self._logged_in)} clients are logged in, which is the most"
+                f"{own_share().where}.",
                 hint="Raise `pg.max_connections`, or close some.",
                 details={"sqlstate": "53300"},
             )
@@ -222,7 +224,7 @@ class WireServer:
             raise TidegateError(
                 Code.SOURCE_BUSY,
                 f"{count} clients are logged in as {actor.name!r}, which is the most for one"
-                " caller.",
+                f" caller{own_share().where}.",
                 hint="Close some, use another token, or raise `pg.max_connections`.",
                 details={"sqlstate": "53300"},
             )

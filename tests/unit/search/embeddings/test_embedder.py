@@ -12,9 +12,11 @@ import pytest
 from tidegate.config.embeddings import ColumnSettings, EmbeddingSettings, ModelSettings
 from tidegate.config.loading import load
 from tidegate.errors import Code, TidegateError
+from tidegate.model import worker_share
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.requests import Call
 from tidegate.model.sources import Source
+from tidegate.model.worker_share import WorkerShare
 from tidegate.model_provider_limits import AT_ONCE
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
@@ -75,6 +77,18 @@ async def test_without_a_provider_the_answer_says_so(make: Make):
     with pytest.raises(TidegateError) as refused:
         await make(EmbeddingSettings(provider="none")).answer(call(EmbedTexts(("x",))), ())
     assert refused.value.code is Code.EMBEDDING_MISSING
+
+
+async def test_a_worker_admits_its_part_of_the_calls_in_a_minute(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(worker_share, "_own", WorkerShare(2, 2))
+    embedder = make(msgspec.structs.replace(HASHED, calls_per_minute=3))
+    request = call(EmbedTexts(("boots",)))
+    await embedder.answer(request, ())
+    with pytest.raises(TidegateError, match="its limit at one of 2 workers") as often:
+        await embedder.answer(request, ())
+    assert often.value.code is Code.LIMIT_RATE
 
 
 async def test_each_caller_may_embed_so_much_in_a_day_and_ask_so_often_in_a_minute(make: Make):

@@ -11,6 +11,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.results import UpstreamUse
+from tidegate.model.worker_share import own_share
 
 _MINUTE_S: Final = 60.0
 _MOST_CALLERS: Final = 10_000
@@ -38,7 +39,8 @@ class CallRate:
             raise TidegateError(
                 Code.LIMIT_RATE,
                 f"The statement would make {count} calls to providers, and"
-                f" `max_calls_per_minute` allows a caller {self._most} in a minute, of which"
+                f" `max_calls_per_minute` allows a caller {self._most} in a minute"
+                f"{own_share().where}, of which"
                 f" {len(self._times)} were made.",
                 hint="Wait, or narrow the statement with WHERE.",
                 retry_after_s=wait_s,
@@ -52,10 +54,11 @@ class CallRate:
 
 
 class CallRates:
-    """The rates of the callers of one source. With `most` 0 there is no bound."""
+    """The rates of the callers of one source: `most` in a minute at all workers together. With 0
+    there is no bound."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._most = own_share().of(most) if most else 0
         self._rates: dict[str, CallRate] = {}
 
     def of(self, actor: str) -> CallRate | None:

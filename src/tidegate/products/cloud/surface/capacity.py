@@ -9,16 +9,17 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.worker_share import own_share
 from tidegate.products.cloud.surface.settings import CloudSurfaceSettings
 
 
 class Capacity:
-    """The places of one server: for calls of tools, and for statements."""
+    """The places of one server: for calls of tools, and for statements. A worker has its part."""
 
     def __init__(self, settings: CloudSurfaceSettings) -> None:
-        server, backend = settings.server, settings.backend
-        self._calls = asyncio.Semaphore(server.max_concurrent_requests)
-        self._statements = asyncio.Semaphore(backend.max_connections)
+        server, backend, share = settings.server, settings.backend, own_share()
+        self._calls = asyncio.Semaphore(share.of(server.max_concurrent_requests))
+        self._statements = asyncio.Semaphore(share.of(backend.max_connections))
         self._request_s = server.request_timeout_s
         self._wait_s = backend.connection_timeout_s
         self._query_s = backend.query_timeout_s
