@@ -23,6 +23,9 @@ BEGIN
             EXECUTE 'DELETE FROM ' || name;
         END IF;
     END LOOP;
+    IF to_regclass('tidegate.about') IS NOT NULL THEN
+        EXECUTE 'UPDATE tidegate.about SET epoch_at = NULL WHERE epoch_at IS NOT NULL';
+    END IF;
 END $$
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from tidegate.errors import Code
@@ -9,7 +10,15 @@ from tidegate.store.held_rows import Dialect
 from tidegate.store.seal_faults import Fault, Faults, seals_refused
 from tidegate.store.seal_lives import SealLives, count_all
 from tidegate.store.seal_memory import SealMemory
-from tidegate.store.sealed_lists import PARTS, SealedArea, SealedList, SealKeys
+from tidegate.store.sealed_lists import (
+    PARTS,
+    USED,
+    ListArea,
+    SealedArea,
+    SealedList,
+    SealKeys,
+    part_of,
+)
 from tidegate.store.seen_lists import Place, SeenLists, doubt
 
 _TRIES = 4
@@ -54,7 +63,7 @@ class KeptLists:
         return lists, faults
 
     def _read(
-        self, connection: Any, area: SealedArea, part: int, lock: str = ""
+        self, connection: Any, area: ListArea, part: int, lock: str = ""
     ) -> SealedList | None:
         table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
         sql = f"SELECT number, body, mac FROM {table} WHERE area = {mark} AND part = {mark}{lock}"
@@ -71,7 +80,7 @@ class KeptLists:
                 continue
             # Another thread may have seen the next one since this one was read.
             if self._memory.see(area, part, number):
-                if not lock:
+                if not lock and area != USED:
                     self._seen.read((area, part), found)
                 return found
         return None
@@ -85,31 +94,53 @@ class KeptLists:
     ) -> None:
         """Within a transaction, put MACs into a list, or take them out of it. Raises: TidegateError
         STATE_FAILED for a list that no gate has left so."""
-        had = self._read(connection, *place, self._dialect.lock)
-        if had is None:
-            area, part = place
-            self._faults.note(area, {f"list {part}": "list"})
-            raise seals_refused(
-                f"The seals of `{area}` in the state were changed past the gates.",
-                "See what the area holds, then run `tidegate state seal`.",
-                Code.STATE_FAILED,
-            )
+        had = self._hold(connection, *place)
         macs = {**had.macs, **changed}
         made = SealedList(
             had.number + 1, {name: mac for name, mac in macs.items() if mac is not None}
         )
         self._update(connection, keys, place, made)
 
+    def use_once(self, connection: Any, name: str, until: float, now: float) -> bool:
+        """Within a transaction, use up what counts once before that time; False if it was used.
+        Raises: TidegateError STATE_FAILED, as `rewrite`."""
+        keys, part = self._lives.keys, part_of(name)
+        if keys is None:
+            return True
+        had = self._hold(connection, USED, part)
+        if until_of(had.macs.get(name)) > now:
+            return False
+        used = {each: kept for each, kept in had.macs.items() if until_of(kept) > now}
+        made = SealedList(had.number + 1, {**used, name: struct.pack(">d", until)})
+        self._write(connection, keys, USED, part, made)
+        return True
+
+    def _hold(self, connection: Any, area: ListArea, part: int) -> SealedList:
+        found = self._read(connection, area, part, self._dialect.lock)
+        if found is None:
+            self._faults.note(area, {f"list {part}": "list"})
+            raise seals_refused(
+                f"The seals of `{area}` in the state were changed past the gates.",
+                "See what the area holds, then run `tidegate state seal`.",
+                Code.STATE_FAILED,
+            )
+        return found
+
     def _update(self, connection: Any, keys: SealKeys, place: Place, made: SealedList) -> None:
+        self._write(connection, keys, *place, made)
+        self._seen.write(place, made)
+
+    def _write(
+        self, connection: Any, keys: SealKeys, area: ListArea, part: int, made: SealedList
+    ) -> None:
         table, mark = f"{self._dialect.prefix}seals", self._dialect.mark
         self._dialect.run(
             connection,
             f"UPDATE {table} SET number = {mark}, body = {mark}, mac = {mark}"
             f" WHERE area = {mark} AND part = {mark}",
-            (made.number, *keys.write(*place, made), *place),
+            (made.number, *keys.write(area, part, made), area, part),
         )
-        self._seen.write(place, made)
-        self._memory.write(connection, *place, made.number)
+        self._memory.write(connection, area, part, made.number)
 
     # Another server
 
@@ -137,3 +168,8 @@ class KeptLists:
     def forget_lost(self) -> None:
         """What `doubt_lost` has made is committed."""
         self._seen.forget_left()
+
+
+def until_of(entry: bytes | None) -> float:
+    """Until when what was used is remembered; before all times where it was not."""
+    return float("-inf") if entry is None else struct.unpack(">d", entry)[0]

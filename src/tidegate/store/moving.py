@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,7 +46,7 @@ TABLES = (
     "staged_edits", "tasks", "confirmed_pairs", "answers", "provider_use", "shared_secrets",
     "used_values", "failures", "locks", "saved_queries", "query_versions", "query_runs",
     "query_tabs", "shipping_destinations", "shipping_positions", "budgets", "budget_use",
-    "messages", "gates", "seals", "carried_values",
+    "messages", "gates", "seals", "stamps", "carried_values",
 )  # fmt: skip
 """What both states hold; rows that others refer to come first."""
 OWN_TABLES = {"about", "commits", "generations"}
@@ -218,9 +219,15 @@ def _fill_postgres(old: apsw.Connection, target: StateConnection, key: ClusterKe
 
 
 def _seal(target: StateConnection, key: ClusterKey | None) -> None:
-    """Seal what was copied without seals. No process can use the copy yet."""
+    """Seal what was copied without seals, and where the state is now. No process can use the copy
+    yet."""
+    seals = Seals(DIALECT, key, SealMemory(None))
     if key is not None and not target.number("SELECT count(*) FROM tidegate.seals"):
-        Seals(DIALECT, key, SealMemory(None)).seal_all(target)
+        seals.seal_all(target)
+    elif key is not None:
+        given = partial(nullcontext, target)
+        seals.open(given, given)
+        seals.stamps.stamp(target, "about")
     if target.number("SELECT count(*) FROM tidegate.seals"):
         target.ask(
             "UPDATE tidegate.about SET oldest_reader = greatest(oldest_reader, %s)",

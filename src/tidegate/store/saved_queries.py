@@ -75,6 +75,29 @@ class SavedQuery(msgspec.Struct, frozen=True):
     changed_at: float = 0.0
 
 
+def version_values(query: SavedQuery, content: QueryContent) -> dict[str, object]:
+    """The columns of the newest version of a query, in their order."""
+    return {
+        "query_id": query.id,
+        "version": query.text_version,
+        "text": content.text,
+        "parameters": msgspec.json.encode(content.parameters).decode(),
+        "chart": content.chart,
+        "changed_by": query.changed_by,
+        "changed_at": query.changed_at,
+    }
+
+
+def changed_text() -> TidegateError:
+    """The error of a version that is not as a gate has written it."""
+    return TidegateError(
+        Code.STATE_FAILED,
+        "This version of the query was written past the gates, or by a version of Tidegate that"
+        " leaves no stamp.",
+        hint="Save its text again, or see what it holds and run `tidegate state seal`.",
+    )
+
+
 def taken_name() -> TidegateError:
     """The error of a query whose owner has another one of that name in the folder."""
     return TidegateError(

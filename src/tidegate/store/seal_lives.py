@@ -15,10 +15,12 @@ from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Dialect, Row
 from tidegate.store.seal_faults import seals_refused
 from tidegate.store.seal_memory import SealMemory
-from tidegate.store.sealed_lists import MEANING, PARTS, SealedList, SealKeys, name_of, part_of
+from tidegate.store.sealed_lists import MEANING, PARTS, USED, SealedList, SealKeys, name_of, part_of
 
 CLUSTER = "cluster"
 """The area of the row that says by which key, and in which life of the state, rows are sealed."""
+_STAMPED = "stamps"
+"""The entry there that says that this life has stamps (`stamps.py`) and lists of what was used."""
 
 OpenConnection = Callable[[], AbstractContextManager[Any]]
 
@@ -36,6 +38,8 @@ class SealLives:
         """Those of this life; None as long as rows are not sealed."""
         self.began: Callable[[], None] = lambda: None
         """Is called when another life has begun."""
+        self.stamp_all: Callable[[Any, SealKeys], None] = lambda _, __: None
+        """Stamps all rows as they are."""
 
     def secret(self, name: str) -> bytes | None:
         """32 bytes of that name that all gates share in this life; None without a key."""
@@ -50,7 +54,10 @@ class SealLives:
         with reading() as connection:
             rows = self._cluster_rows(connection)
         if rows and self._key is not None:
-            self._join(rows)
+            if not self._join(rows):
+                with sealing() as connection:
+                    self._complete(connection)
+                self.begin_new()
         elif rows:
             raise seals_refused(
                 "The rows of this state are sealed, and this gate has no key of it.",
@@ -77,7 +84,9 @@ class SealLives:
             self._join(rows)
         self.begin_new()
 
-    def _join(self, rows: list[Row]) -> None:
+    def _join(self, rows: list[Row]) -> bool:
+        """Begin in the life that the row says; whether it has stamps."""
+        check = self._check(*rows[0])
         life = self._life_of(*rows[0])
         if life is None:
             raise seals_refused(
@@ -86,12 +95,34 @@ class SealLives:
                 Code.CONFIG_INVALID,
             )
         self._begin(*life)
+        return check is not None and _STAMPED in check.macs
+
+    def _complete(self, connection: Any) -> None:
+        """Within a transaction as for `seal_all`, add to a life from before there were stamps what
+        it lacks. Its number rises, so the row of before does not come back."""
+        rows = self._cluster_rows(connection)
+        check, keys = self._check(*rows[0]) if rows else None, self.keys
+        if self._key is None or keys is None or check is None or _STAMPED in check.macs:
+            return  # another gate was first
+        prefix, mark = self._dialect.prefix, self._dialect.mark
+        for area in (CLUSTER, USED):
+            sql = f"DELETE FROM {prefix}seals WHERE area = {mark}"
+            self._dialect.run(connection, sql, (area,))
+        made = SealedList(check.number + 1, {**check.macs, _STAMPED: b""})
+        self._insert(connection, SealKeys(self._key, ""), CLUSTER, 0, made)
+        for part in range(PARTS):
+            self._insert(connection, keys, USED, part, SealedList(1, {}))
+        self.stamp_all(connection, keys)
+        self._made = made.number, self._life
+
+    def _check(self, number: int, body: bytes, mac: bytes) -> SealedList | None:
+        if self._key is None:
+            return None
+        return SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
 
     def _life_of(self, number: int, body: bytes, mac: bytes) -> tuple[int, str] | None:
         """The number and the name of the life in the row that says so; None under another key."""
-        if self._key is None:
-            return None
-        check = SealKeys(self._key, "").read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
+        check = self._check(number, body, mac)
         return None if check is None else (number, check.macs["life"].hex())
 
     def _cluster_rows(self, connection: Any) -> list[Row]:
@@ -125,7 +156,7 @@ class SealLives:
         first = max(highest[0][0] or 0, self._memory.highest) + 1
         life = self._memory.new_life()
         run(connection, f"DELETE FROM {prefix}seals", ())
-        made = SealedList(number, {"life": bytes.fromhex(life)})
+        made = SealedList(number, {"life": bytes.fromhex(life), _STAMPED: b""})
         self._insert(connection, SealKeys(self._key, ""), CLUSTER, 0, made)
         keys = SealKeys(self._key, life)
         sealed = 0
@@ -137,6 +168,9 @@ class SealLives:
                 sealed += 1
             for part, each in enumerate(macs):
                 self._insert(connection, keys, area, part, SealedList(first, each))
+        for part in range(PARTS):  # requests that were sealed in a former life count no more
+            self._insert(connection, keys, USED, part, SealedList(first, {}))
+        self.stamp_all(connection, keys)
         count_all(self._dialect, connection)
         self._made = number, life
         return sealed

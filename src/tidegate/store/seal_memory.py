@@ -66,7 +66,7 @@ class SealMemory:
             if cluster > kept.cluster:
                 if not kept.cluster:
                     self._shared.forget()  # what is there is of a state that this gate knew before
-                self._kept = _Kept(cluster, life, {})
+                self._kept = _Kept(cluster, life, kept.numbers if kept.life == life else {})
                 self._write()
             return True
 

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import struct
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,6 +24,9 @@ SealedArea = Literal[
     "sources", "tokens", "unrecorded_events",
 ]  # fmt: skip
 """An area is a table."""
+USED: Final = "used_values"
+"""The area of the lists of what counts once and was used. Their entries are all there is of it."""
+ListArea = SealedArea | Literal["used_values"]
 
 MEANING: dict[SealedArea, tuple[str, ...]] = {
     "approvals": (

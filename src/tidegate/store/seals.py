@@ -6,6 +6,7 @@ were not there. Where rows narrow rights (budgets), one that is missing ends the
 
 What a seal is: `sealed_lists.py`. The lists in the state: `kept_lists.py`. The key, and who may
 begin: `seal_lives.py`. What this gate has seen: `seal_memory.py`, `seen_lists.py`.
+Rows that give no right have a stamp (`stamps.py`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from tidegate.store.seal_faults import (
 from tidegate.store.seal_lives import OpenConnection, SealLives, count_all
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import MEANING, SealedArea, name_of, part_of, same
+from tidegate.store.stamps import Stamps
 
 _TRIES = 4
 _NARROWING: frozenset[SealedArea] = frozenset({"budgets"})
@@ -46,6 +48,9 @@ class Seals:
         self._faults = Faults()
         self._lives = SealLives(dialect, key, memory)
         self._lists = KeptLists(dialect, self._lives, memory, self._faults)
+        self.stamps = Stamps(dialect, self._lives)
+        """Of rows that give no right."""
+        self._lives.stamp_all = self.stamps.stamp_all
 
     @property
     def is_active(self) -> bool:
@@ -81,6 +86,10 @@ class Seals:
     def count(self, connection: Any) -> None:
         """Within a transaction, have all gates read all again."""
         count_all(self._dialect, connection)
+
+    def use_once(self, connection: Any, name: str, until: float, now: float) -> bool:
+        """As `KeptLists.use_once`; True without a key."""
+        return self._lists.use_once(connection, name, until, now)
 
     def settle(self, connection: Any, *, is_kept: bool) -> None:
         """A transaction has ended in which rows may have been sealed."""

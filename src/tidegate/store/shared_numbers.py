@@ -17,7 +17,7 @@ from tidegate.system.private_files import open_file
 
 _AREAS: Final = (
     "approvals", "budgets", "operator_links", "operator_sessions", "operators", "pairings",
-    "sources", "tokens", "unrecorded_events",
+    "sources", "tokens", "unrecorded_events", "used_values",
 )  # fmt: skip
 """In the order of the file: a new one comes last."""
 _MOST_AREAS = 64

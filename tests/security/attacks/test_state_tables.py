@@ -87,5 +87,9 @@ def test_a_backup_that_was_changed_is_not_restored(tmp_path):
     with pytest.raises(TidegateError, match="past the gates"):
         begin_again(copy / "state.db", 5.0, str(state), str(copy), key)
     tamper(copy, "UPDATE tokens SET scope = 'readOnly'")
+    tamper(copy, "INSERT INTO answers VALUES ('h', 'ann', 's1', 'how many', 'SELECT 1', 1.0)")
+    with pytest.raises(TidegateError, match="`answers`"):
+        begin_again(copy / "state.db", 5.0, str(state), str(copy), key)
+    tamper(copy, "DELETE FROM answers")
     begin_again(copy / "state.db", 5.0, str(state), str(copy), key)
     assert use(copy, lambda app: [each.name for each in app.tokens.list()]) == ["ann"]

@@ -81,6 +81,8 @@ class Database:
         """Of the rows that give rights."""
         self.admit: Callable[[], None] = lambda: None
         """Is called before anything is asked on a connection, and refuses that by an error."""
+        self.epoch_at: float | None = None
+        """Since when the state is on this server, as a gate has left it."""
         self.identity = ""
         """Of the state in the database, whatever the URL; empty as long as it was not read."""
         self._free: deque[StateConnection] = deque()

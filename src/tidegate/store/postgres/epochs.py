@@ -22,7 +22,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store.held_rows import UNSAID, Touched
 from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database, connect_once
-from tidegate.store.postgres.schema import SYSTEM, TIMELINE
+from tidegate.store.postgres.schema import KEPT, SYSTEM, TIMELINE
 from tidegate.system.private_files import replace_file
 
 NONCE_LIFE_S = 600.0
@@ -44,10 +44,14 @@ class Place(NamedTuple):
     timeline: int
     kept_system: str
     kept_timeline: int
+    state_id: str = ""
+    epoch_at: float | None = None
+    mac: bytes | None = None
+    """The stamp (`store/stamps.py`) of what is kept."""
 
     @property
     def is_new(self) -> bool:
-        """Whether the state has not been here before."""
+        """Whether the state says that it has not been here before."""
         return (self.system_id, self.timeline) != (self.kept_system, self.kept_timeline)
 
 
@@ -86,8 +90,9 @@ class Epochs:
         if last is not None and last[:2] != place[:2]:
             self._database.seals.forget_numbers()
             self._narrow_again()
-        if place.is_new:
+        if place.is_new or not self._is_stamped(place):
             self._begin(place)
+        self._database.epoch_at = place.epoch_at
         if last is None or last[:2] != place[:2]:
             self._remember(place)
         self._last = place
@@ -156,7 +161,8 @@ class Epochs:
                 Touched("operator_links", "true"),
             ) as held,
         ):
-            if not find_place(connection).is_new:
+            now = find_place(connection)
+            if not now.is_new and self._is_stamped(now):
                 return  # another gate was first
             for statement in _ENDS:
                 connection.ask(statement)
@@ -168,9 +174,16 @@ class Epochs:
                 " epoch_at = extract(epoch FROM clock_timestamp())",
                 (place.system_id, place.timeline),
             )
+            self._database.seals.stamps.stamp(connection, "about")
             # Beyond what any gate has seen on the former server, so that all read all again.
             connection.ask("SELECT area FROM tidegate.generations ORDER BY area FOR UPDATE")
             connection.ask("UPDATE tidegate.generations SET value = value + %s", (_BEYOND,))
+
+    def _is_stamped(self, place: Place) -> bool:
+        """Whether a gate has left what is kept there. Who writes that the state was on this server
+        before would have grants count again that were used up on the former one."""
+        values = (place.state_id, place.kept_system, place.kept_timeline, place.epoch_at)
+        return self._database.seals.stamps.has_mac("about", values, place.mac)
 
     def _narrow_again(self) -> None:
         seen, seals = dict(self._revoked), self._database.seals
@@ -191,7 +204,7 @@ class Epochs:
 
 def find_place(connection: StateConnection) -> Place:
     """Where the state is now. Raises: psycopg.Error."""
-    row = connection.row(f"SELECT {SYSTEM}, {TIMELINE}, system_id, timeline FROM tidegate.about")
+    row = connection.row(f"SELECT {SYSTEM}, {TIMELINE}, {KEPT} FROM tidegate.about")
     if row is None:
         raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
     return Place(*row)

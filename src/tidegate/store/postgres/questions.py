@@ -18,9 +18,10 @@ class PostgresQuestionStore:
 
     def pairs(self, source_id: str) -> tuple[PairEntry, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT {_PAIRS.columns} FROM tidegate.confirmed_pairs WHERE source_id = %s"
-                " ORDER BY confirmed_at, id",
+            rows = self._database.seals.stamps.select(
+                connection,
+                "confirmed_pairs",
+                "WHERE source_id = %s ORDER BY confirmed_at, id",
                 (source_id,),
             )
             return tuple(_PAIRS.records(rows))
@@ -36,6 +37,8 @@ class PostgresQuestionStore:
                 f"INSERT INTO tidegate.confirmed_pairs ({_PAIRS.columns}) VALUES ({_PAIRS.marks})",
                 _PAIRS.values(pair),
             )
+            self._database.seals.stamps.write(connection, "confirmed_pairs", _PAIRS.named(pair))
+            self._database.seals.stamps.sweep(connection, "confirmed_pairs")
 
     def remove_pair(self, source_id: str, id: str) -> bool:
         with self._database.changing() as connection:
@@ -54,13 +57,18 @@ class PostgresQuestionStore:
                 f"INSERT INTO tidegate.answers ({_ANSWERS.columns}) VALUES ({_ANSWERS.marks})",
                 _ANSWERS.values(answer),
             )
+            self._database.seals.stamps.write(connection, "answers", _ANSWERS.named(answer))
+            self._database.seals.stamps.sweep(connection, "answers")
 
     def answer(self, handle: str) -> AnswerEntry | None:
         with self._database.reading() as connection:
             row = connection.row(
                 f"SELECT {_ANSWERS.columns} FROM tidegate.answers WHERE handle = %s", (handle,)
             )
-            return None if row is None else _ANSWERS.record(row)
+            stamps = self._database.seals.stamps
+            if row is None or not stamps.good(connection, "answers", [row]):
+                return None
+            return _ANSWERS.record(row)
 
     def used(self, actor: str, kind: str, day: str) -> ProviderUseEntry:
         with self._database.reading() as connection:

@@ -15,9 +15,12 @@ from tidegate.store.saved_queries import (
     QueryParameter,
     QueryVersion,
     SavedQuery,
+    changed_text,
     check_room_for_queries,
     taken_name,
+    version_values,
 )
+from tidegate.store.stamps import columns_of
 from tidegate.typed_values import decode_json
 
 _QUERIES = Rows(SavedQuery)
@@ -32,6 +35,7 @@ class PostgresSavedQueryStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._stamps = database.seals.stamps
 
     def add(self, query: SavedQuery, content: QueryContent) -> SavedQuery:
         new = msgspec.structs.replace(query, version=1, text_version=1, text_by=query.changed_by)
@@ -42,7 +46,7 @@ class PostgresSavedQueryStore:
                 f" VALUES ({_QUERIES.marks})",
                 _QUERIES.values(new),
             )
-            _add_version(connection, new, content)
+            self._add_version(connection, new, content)
             _check_room(connection, new.owner)
         return new
 
@@ -83,58 +87,69 @@ class PostgresSavedQueryStore:
             ):
                 return None
             if content is not None:
-                _add_version(connection, new, content)
+                self._add_version(connection, new, content)
                 _check_room(connection, new.owner)
             return new
 
+    def _add_version(
+        self, connection: StateConnection, query: SavedQuery, content: QueryContent
+    ) -> None:
+        made = version_values(query, content)
+        _write_version(connection, query, list(made.values()))
+        self._stamps.write(connection, "query_versions", made)
+
     def remove(self, id: str, was: int) -> bool:
         with self._database.changing("queries") as connection:
-            return (
-                connection.change(
-                    "DELETE FROM tidegate.saved_queries WHERE id = %s AND version = %s", (id, was)
-                )
-                > 0
+            removed = connection.change(
+                "DELETE FROM tidegate.saved_queries WHERE id = %s AND version = %s", (id, was)
             )
+            self._stamps.sweep(connection, "query_versions")
+            self._stamps.sweep(connection, "query_runs")
+            return removed > 0
 
     def versions(self, id: str) -> list[QueryVersion]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                "SELECT version, changed_by, changed_at FROM tidegate.query_versions"
-                " WHERE query_id = %s ORDER BY version DESC",
-                (id,),
+            rows = self._stamps.select(
+                connection, "query_versions", "WHERE query_id = %s ORDER BY version DESC", (id,)
             )
-            return [QueryVersion(version, QueryContent(""), by, at) for version, by, at in rows]
+            return [QueryVersion(row[1], QueryContent(""), *row[5:]) for row in rows]
 
     def version(self, id: str, version: int) -> QueryVersion | None:
         with self._database.reading() as connection:
             row = connection.row(
-                "SELECT text, parameters, chart, changed_by, changed_at"
-                " FROM tidegate.query_versions WHERE query_id = %s AND version = %s",
+                f"SELECT {columns_of('query_versions')} FROM tidegate.query_versions"
+                " WHERE query_id = %s AND version = %s",
                 (id, version),
             )
+            if row is not None and not self._stamps.is_good(connection, "query_versions", row):
+                raise changed_text()
         if row is None:
             return None
-        text, parameters, chart, by, at = row
+        _, _, text, parameters, chart, by, at = row
         read = decode_json(parameters, tuple[QueryParameter, ...])
         return QueryVersion(version, QueryContent(text, read, chart), by, at)
 
     def note_run(self, id: str, operator: str, version: int) -> None:
         with self._database.changing(settles=False) as connection:
-            connection.ask(
+            noted = connection.change(
                 "INSERT INTO tidegate.query_runs"
                 " SELECT id, %s, %s FROM tidegate.saved_queries WHERE id = %s"
                 " ON CONFLICT (query_id, operator) DO UPDATE SET version = excluded.version",
                 (operator, version, id),
             )
+            if noted:
+                run = {"query_id": id, "operator": operator, "version": version}
+                self._stamps.write(connection, "query_runs", run)
 
     def last_runs(self, operator: str, ids: Collection[str]) -> Mapping[str, int]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                "SELECT query_id, version FROM tidegate.query_runs"
-                " WHERE operator = %s AND query_id = ANY(%s::text[])",
+            rows = self._stamps.select(
+                connection,
+                "query_runs",
+                "WHERE operator = %s AND query_id = ANY(%s::text[])",
                 (operator, list(ids)),
             )
-            return {row[0]: row[1] for row in rows}
+            return {row[0]: row[2] for row in rows}
 
     def attach(self, tab_id: str, owner: str, id: str, version: int) -> None:
         with self._database.changing("queries") as connection:
@@ -180,14 +195,11 @@ def _check_name(connection: StateConnection, query: SavedQuery) -> None:
         raise taken_name()
 
 
-def _add_version(connection: StateConnection, query: SavedQuery, content: QueryContent) -> None:
+def _write_version(connection: StateConnection, query: SavedQuery, values: list[object]) -> None:
     connection.ask(
-        "INSERT INTO tidegate.query_versions VALUES (%s, %s, %s, %s, %s, %s, %s)",
-        (
-            *(query.id, query.text_version, content.text),
-            *(msgspec.json.encode(content.parameters).decode(), content.chart),
-            *(query.changed_by, query.changed_at),
-        ),
+        f"INSERT INTO tidegate.query_versions ({columns_of('query_versions')})"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        values,
     )
     connection.ask(
         "DELETE FROM tidegate.query_versions WHERE query_id = %(id)s AND version NOT IN"

@@ -20,7 +20,7 @@ from tidegate.store.postgres.connection import StateConnection, failed, moved
 from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, Database, connect_once
 from tidegate.store.sealed_lists import MEANING
 
-NEWEST = 6
+NEWEST = 7
 """The number of the last script."""
 OLDEST_READER = 1
 """The lowest `NEWEST` of a program that can work on the tables as the last script leaves them."""
@@ -31,6 +31,11 @@ SYSTEM = "(SELECT system_identifier::text FROM pg_control_system())"
 TIMELINE = "('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int"
 """On which server, and in which of its lives, this is: a promotion begins another one. The control
 file still names the former for a while."""
+KEPT = (
+    "system_id, timeline, state_id, epoch_at,"
+    " (SELECT mac FROM tidegate.stamps WHERE area = 'about' AND name = state_id)"
+)
+"""Where the state says that it was last, and its stamp."""
 UNFINISHED = "its other end: it is not whole; run the same `tidegate state copy` again"
 """Where a state has moved that is being copied here."""
 _MIGRATION_S = 120.0

@@ -40,11 +40,14 @@ class PostgresSharedStore:
 
     def use_once(self, kind: str, value: str, expires_at: float, now: float) -> bool:
         with self._database.changing() as connection:
+            # The row is also for gates of a version that knows no list of what was used.
             return (
-                connection.change(
+                self._database.seals.use_once(connection, f"{kind}/{value}", expires_at, now)
+                and connection.change(
                     "INSERT INTO tidegate.used_values AS had (kind, value, expires_at)"
                     " SELECT %(kind)s, %(value)s, %(until)s FROM tidegate.about"
-                    " WHERE epoch_at IS NULL OR %(until)s > epoch_at + %(life)s"
+                    " WHERE greatest(epoch_at, %(began)s) IS NULL"
+                    " OR %(until)s > greatest(epoch_at, %(began)s) + %(life)s"
                     " ON CONFLICT (kind, value) DO UPDATE"
                     " SET expires_at = excluded.expires_at WHERE had.expires_at <= %(now)s",
                     {
@@ -52,6 +55,7 @@ class PostgresSharedStore:
                         "value": value,
                         "until": expires_at,
                         "now": now,
+                        "began": self._database.epoch_at,
                         "life": NONCE_LIFE_S if kind.startswith(SEALED) else 0.0,
                     },
                 )

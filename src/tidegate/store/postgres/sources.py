@@ -114,11 +114,14 @@ class PostgresSourceStore:
                 ) from None
             if was.name != now.name:  # of a source of that name that was there before
                 connection.ask("DELETE FROM tidegate.budgets WHERE source = %s", (now.name,))
+            stamps = self._database.seals.stamps
+            stamped = stamps.of_source(connection, was.id)
             for table, column, is_id in _FOLLOWING:
                 old, new = (was.id, now.id) if is_id else (was.name, now.name)
                 connection.ask(
                     f"UPDATE tidegate.{table} SET {column} = %s WHERE {column} = %s", (new, old)
                 )
+            stamps.rename_source(connection, stamped, now.id)
             # A person was shown the old name, under which another source may come.
             connection.ask(
                 "UPDATE tidegate.approvals SET state = 'expired', ended_at = %s"

@@ -15,7 +15,7 @@ from tidegate.store.postgres.connection import moved, standby
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.epochs import Epochs, Place
 from tidegate.store.postgres.health import concerns_of
-from tidegate.store.postgres.schema import NEWEST, SYSTEM, TIMELINE, newer
+from tidegate.store.postgres.schema import KEPT, NEWEST, SYSTEM, TIMELINE, newer
 from tidegate.store.versions import Topic, Versions
 
 _LOOK = (
@@ -24,7 +24,7 @@ _LOOK = (
     " pg_is_in_recovery(), (SELECT json_object_agg(area, numbers) FROM"
     " (SELECT area, sum(number) AS numbers FROM tidegate.seals GROUP BY area) AS lists),"
     f" {SYSTEM}, CASE WHEN NOT pg_is_in_recovery() THEN {TIMELINE} END,"
-    " system_id, timeline FROM tidegate.about"
+    f" {KEPT} FROM tidegate.about"
 )
 _TOPICS: dict[str, Topic] = {
     "approvals": "approvals", "budgets": "budgets", "operators": "operators",

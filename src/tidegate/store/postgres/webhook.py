@@ -10,9 +10,9 @@ from tidegate.store.postgres.connection import StateConnection
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.rows import Rows
 from tidegate.store.records import PendingApproval, WebhookMessage
+from tidegate.store.stamps import MEANING
 
 _MESSAGES = Rows(WebhookMessage)
-_QUESTION = QUESTIONS.columns_of("approvals")
 
 
 class PostgresWebhookStore:
@@ -26,9 +26,11 @@ class PostgresWebhookStore:
 
     def new_questions(self, after: int, limit: int) -> tuple[tuple[int, PendingApproval], ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT serial, {_QUESTION} FROM tidegate.approvals"
-                " WHERE (state = 'pending' OR serial > %s) AND NOT EXISTS"
+            rows = self._database.seals.select(
+                connection,
+                "approvals",
+                f"serial, {QUESTIONS.columns}",
+                "WHERE (state = 'pending' OR serial > %s) AND NOT EXISTS"
                 " (SELECT 1 FROM tidegate.webhook_messages WHERE approval = approvals.id)"
                 " ORDER BY serial LIMIT %s",
                 (after, limit),
@@ -36,11 +38,11 @@ class PostgresWebhookStore:
             return tuple((row[0], QUESTIONS.record(row[1:])) for row in rows)
 
     def answered(self, limit: int) -> tuple[PendingApproval, ...]:
-        return self._questions("followed AND approvals.state <> 'pending'", limit)
+        return self._questions("state <> 'pending'", "followed", limit)
 
     def add(self, message: WebhookMessage) -> bool:
         with self._database.changing() as connection:
-            return _insert(connection, message)
+            return self._insert(connection, message)
 
     def settle(self, approval: str, message: WebhookMessage | None) -> None:
         with self._database.changing() as connection:
@@ -51,7 +53,7 @@ class PostgresWebhookStore:
                 (approval,),
             )
             if message is not None and settled:
-                _insert(connection, message)
+                self._insert(connection, message)
 
     def take(self, now: float, until: float) -> WebhookMessage | None:
         due = "state = 'waiting' AND next_at <= %(now)s"
@@ -70,7 +72,15 @@ class PostgresWebhookStore:
                 f" RETURNING {_MESSAGES.columns}",
                 values,
             )
-            return None if row is None else _MESSAGES.record(row)
+            if row is None:
+                return None
+            message = _MESSAGES.record(row)
+            values = [getattr(message, name) for name in MEANING["webhook_messages"]]
+            if self._database.seals.stamps.is_good(connection, "webhook_messages", values):
+                return message
+            # Of a gate that knows no stamps, or of no gate: that of a question is made again.
+            connection.ask("DELETE FROM tidegate.webhook_messages WHERE id = %s", (message.id,))
+            return None
 
     def close_message(self, id: str, state: Literal["sent", "dropped"]) -> None:
         self._change("state = %s WHERE id = %s AND state = 'waiting'", state, id)
@@ -82,9 +92,7 @@ class PostgresWebhookStore:
         return self._change("state = 'dropped' WHERE state = 'waiting' AND made_at < %s", before)
 
     def listed(self) -> tuple[PendingApproval, ...]:
-        return self._questions(
-            "webhook_messages.state = 'listed' AND approvals.state = 'pending'", None
-        )
+        return self._questions("state = 'pending'", "webhook_messages.state = 'listed'", None)
 
     def send_listed(self, digest: WebhookMessage, questions: Collection[str]) -> bool:
         with self._database.changing() as connection:
@@ -94,7 +102,7 @@ class PostgresWebhookStore:
                 " (SELECT 1 FROM tidegate.approvals WHERE id = approval AND state = 'pending'))",
                 (list(questions),),
             )
-            return listed > 0 and _insert(connection, digest)
+            return listed > 0 and self._insert(connection, digest)
 
     def last_made(self, type: str) -> float | None:
         with self._database.reading() as connection:
@@ -111,16 +119,32 @@ class PostgresWebhookStore:
     def forget(self, before: float) -> None:
         with self._database.changing() as connection:
             connection.ask("DELETE FROM tidegate.webhook_messages WHERE made_at < %s", (before,))
+            self._database.seals.stamps.sweep(connection, "webhook_messages")
 
-    def _questions(self, condition: str, limit: int | None) -> tuple[PendingApproval, ...]:
+    def _questions(
+        self, condition: str, message: str, limit: int | None
+    ) -> tuple[PendingApproval, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(
-                f"SELECT {_QUESTION} FROM tidegate.webhook_messages JOIN tidegate.approvals"
-                " ON approvals.id = webhook_messages.approval"
-                f" WHERE {condition} ORDER BY webhook_messages.serial LIMIT %s",
+            rows = self._database.seals.select(
+                connection,
+                "approvals",
+                QUESTIONS.columns,
+                f"WHERE {condition} AND EXISTS (SELECT 1 FROM tidegate.webhook_messages"
+                f" WHERE approval = approvals.id AND {message}) ORDER BY serial LIMIT %s",
                 (limit,),
             )
             return tuple(QUESTIONS.records(rows))
+
+    def _insert(self, connection: StateConnection, message: WebhookMessage) -> bool:
+        added = connection.change(
+            f"INSERT INTO tidegate.webhook_messages ({_MESSAGES.columns})"
+            f" VALUES ({_MESSAGES.marks}) ON CONFLICT DO NOTHING",
+            values := _MESSAGES.values(message),
+        )
+        if added:
+            named = dict(zip(_MESSAGES.names, values, strict=True))
+            self._database.seals.stamps.write(connection, "webhook_messages", named)
+        return added > 0
 
     def _change(self, rest: str, *values: Any) -> int:
         with self._database.changing() as connection:
@@ -129,14 +153,3 @@ class PostgresWebhookStore:
     def _number(self, sql: str, values: Any = None) -> int:
         with self._database.reading() as connection:
             return connection.number(sql, values)
-
-
-def _insert(connection: StateConnection, message: WebhookMessage) -> bool:
-    return (
-        connection.change(
-            f"INSERT INTO tidegate.webhook_messages ({_MESSAGES.columns})"
-            f" VALUES ({_MESSAGES.marks}) ON CONFLICT DO NOTHING",
-            _MESSAGES.values(message),
-        )
-        > 0
-    )

@@ -36,7 +36,7 @@ _UNRELEASED_ID = 0x54474154
 MOVED_ID = 0x5447_4D56
 """Marks the file of a state that was moved: `TGMV`."""
 
-NEWEST = 12
+NEWEST = 13
 """The number of the last script, so that a start needs no look into the directory."""
 
 READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)

@@ -100,7 +100,7 @@ def _check_seals(connection: apsw.Connection, key: ClusterKey | None) -> Seals |
     seals.open(given, given)
     for area, columns in MEANING.items():
         seals.select(connection, area, columns[0], "", is_whole=True)
-    if found := seals.concerns():
+    if found := (*seals.concerns(), *seals.stamps.missing(connection)):
         raise TidegateError(
             Code.STATE_FAILED,
             f"This copy was changed past the gates: {found[0]}.",

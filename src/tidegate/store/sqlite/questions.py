@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tidegate.store.records import AnswerEntry, PairEntry, PairSlot, ProviderUseEntry
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 from tidegate.typed_values import decode_json
 
@@ -20,15 +21,17 @@ _ANSWER = ", ".join(AnswerEntry.__struct_fields__)
 class SqliteQuestionStore:
     """`api.QuestionStore` in the state file."""
 
-    def __init__(self, kept: StateConnection, usage: StateConnection) -> None:
+    def __init__(self, kept: StateConnection, usage: StateConnection, seals: Seals) -> None:
         self._kept = kept
         self._usage = usage
+        self._stamps = seals.stamps
 
     def pairs(self, source_id: str) -> tuple[PairEntry, ...]:
         with self._kept.reading() as connection:
-            rows = connection.execute(
-                f"SELECT {_PAIR} FROM confirmed_pairs WHERE source_id = ?"
-                " ORDER BY confirmed_at, id",
+            rows = self._stamps.select(
+                connection,
+                "confirmed_pairs",
+                "WHERE source_id = ? ORDER BY confirmed_at, id",
                 (source_id,),
             )
             return tuple([_pair(row) for row in rows])
@@ -44,6 +47,9 @@ class SqliteQuestionStore:
             connection.execute(
                 f"INSERT OR REPLACE INTO confirmed_pairs ({_PAIR}) VALUES ({marks})", values
             )
+            named = dict(zip(PairEntry.__struct_fields__, values, strict=True))
+            self._stamps.write(connection, "confirmed_pairs", named)
+            self._stamps.sweep(connection, "confirmed_pairs")
 
     def remove_pair(self, source_id: str, id: str) -> bool:
         with self._kept.changing() as connection:
@@ -58,13 +64,17 @@ class SqliteQuestionStore:
         with self._usage.changing() as connection:
             connection.execute("DELETE FROM answers WHERE answered_at < ?", (forget_before,))
             connection.execute(f"INSERT INTO answers ({_ANSWER}) VALUES ({marks})", values)
+            self._stamps.write(connection, "answers", msgspec.structs.asdict(answer))
+            self._stamps.sweep(connection, "answers")
 
     def answer(self, handle: str) -> AnswerEntry | None:
         with self._usage.reading() as connection:
             row = connection.execute(
                 f"SELECT {_ANSWER} FROM answers WHERE handle = ?", (handle,)
             ).fetchone()
-            return None if row is None else AnswerEntry(*row)
+            if row is None or not self._stamps.good(connection, "answers", [row]):
+                return None
+            return AnswerEntry(*row)
 
     def used(self, actor: str, kind: str, day: str) -> ProviderUseEntry:
         with self._usage.reading() as connection:

@@ -17,10 +17,14 @@ from tidegate.store.saved_queries import (
     QueryParameter,
     QueryVersion,
     SavedQuery,
+    changed_text,
     check_room_for_queries,
     taken_name,
+    version_values,
 )
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.store.stamps import columns_of
 from tidegate.typed_values import convert_value, decode_json
 
 _FIELDS = SavedQuery.__struct_fields__
@@ -36,8 +40,9 @@ _IDS = "(SELECT value FROM json_each(?))"
 class SqliteSavedQueryStore:
     """`saved_queries.SavedQueryStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._stamps = seals.stamps
 
     def add(self, query: SavedQuery, content: QueryContent) -> SavedQuery:
         new = msgspec.structs.replace(query, version=1, text_version=1, text_by=query.changed_by)
@@ -47,7 +52,7 @@ class SqliteSavedQueryStore:
                 f"INSERT INTO saved_queries ({_COLUMNS}) VALUES ({_MARKS})",
                 [getattr(new, name) for name in _FIELDS],
             )
-            _add_version(connection, new, content)
+            self._add_version(connection, new, content)
             _check_room(connection, new.owner)
         return new
 
@@ -91,34 +96,44 @@ class SqliteSavedQueryStore:
             if connection.changes() == 0:
                 return None
             if content is not None:
-                _add_version(connection, new, content)
+                self._add_version(connection, new, content)
                 _check_room(connection, new.owner)
             return new
+
+    def _add_version(
+        self, connection: apsw.Connection, query: SavedQuery, content: QueryContent
+    ) -> None:
+        made = version_values(query, content)
+        _write_version(connection, query, list(made.values()))
+        self._stamps.write(connection, "query_versions", made)
 
     def remove(self, id: str, was: int) -> bool:
         with self._file.changing() as connection:
             connection.execute("DELETE FROM saved_queries WHERE id = ? AND version = ?", (id, was))
-            return connection.changes() > 0
+            is_removed = connection.changes() > 0
+            self._stamps.sweep(connection, "query_versions")
+            self._stamps.sweep(connection, "query_runs")
+            return is_removed
 
     def versions(self, id: str) -> list[QueryVersion]:
         with self._file.reading() as connection:
-            rows = connection.execute(
-                "SELECT version, changed_by, changed_at FROM query_versions WHERE query_id = ?"
-                " ORDER BY version DESC",
-                (id,),
+            rows = self._stamps.select(
+                connection, "query_versions", "WHERE query_id = ? ORDER BY version DESC", (id,)
             )
-            return [QueryVersion(version, QueryContent(""), by, at) for version, by, at in rows]
+            return [QueryVersion(row[1], QueryContent(""), *row[5:]) for row in rows]
 
     def version(self, id: str, version: int) -> QueryVersion | None:
         with self._file.reading() as connection:
             row = connection.execute(
-                "SELECT text, parameters, chart, changed_by, changed_at FROM query_versions"
+                f"SELECT {columns_of('query_versions')} FROM query_versions"
                 " WHERE query_id = ? AND version = ?",
                 (id, version),
             ).fetchone()
+            if row is not None and not self._stamps.is_good(connection, "query_versions", row):
+                raise changed_text()
         if row is None:
             return None
-        text, parameters, chart, by, at = row
+        _, _, text, parameters, chart, by, at = row
         read = decode_json(parameters, tuple[QueryParameter, ...])
         return QueryVersion(version, QueryContent(text, read, chart), by, at)
 
@@ -129,15 +144,19 @@ class SqliteSavedQueryStore:
                 " ON CONFLICT (query_id, operator) DO UPDATE SET version = excluded.version",
                 (operator, version, id),
             )
+            if connection.changes():
+                run = {"query_id": id, "operator": operator, "version": version}
+                self._stamps.write(connection, "query_runs", run)
 
     def last_runs(self, operator: str, ids: Collection[str]) -> Mapping[str, int]:
         with self._file.reading() as connection:
-            rows: Iterable[tuple[str, int]] = connection.execute(
-                "SELECT query_id, version FROM query_runs"
-                f" WHERE operator = ? AND query_id IN {_IDS}",
+            rows = self._stamps.select(
+                connection,
+                "query_runs",
+                f"WHERE operator = ? AND query_id IN {_IDS}",
                 (operator, _array(ids)),
             )
-            return dict(rows)
+            return {row[0]: row[2] for row in rows}
 
     def attach(self, tab_id: str, owner: str, id: str, version: int) -> None:
         with self._file.changing() as connection:
@@ -182,14 +201,10 @@ def _check_name(connection: apsw.Connection, query: SavedQuery) -> None:
         raise taken_name()
 
 
-def _add_version(connection: apsw.Connection, query: SavedQuery, content: QueryContent) -> None:
+def _write_version(connection: apsw.Connection, query: SavedQuery, values: list[Any]) -> None:
     connection.execute(
-        "INSERT INTO query_versions VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(query.id, query.text_version, content.text),
-            *(msgspec.json.encode(content.parameters).decode(), content.chart),
-            *(query.changed_by, query.changed_at),
-        ),
+        f"INSERT INTO query_versions ({columns_of('query_versions')}) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        values,
     )
     connection.execute(
         "DELETE FROM query_versions WHERE query_id = ?1 AND version NOT IN (SELECT version FROM"

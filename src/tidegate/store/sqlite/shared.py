@@ -37,6 +37,8 @@ class SqliteSharedStore:
 
     def use_once(self, kind: str, value: str, expires_at: float, now: float) -> bool:
         with self._file.changing() as connection:
+            if not self._seals.use_once(connection, f"{kind}/{value}", expires_at, now):
+                return False
             connection.execute(
                 "DELETE FROM used_values WHERE kind = ? AND value = ? AND expires_at <= ?",
                 (kind, value, now),

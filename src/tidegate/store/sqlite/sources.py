@@ -144,6 +144,8 @@ class SqliteSourceStore:
                 ) from None
             if was.name != now.name:  # of a source of that name that was there before
                 connection.execute("DELETE FROM budgets WHERE source = ?", (now.name,))
+            stamps = self._seals.stamps
+            stamped = stamps.of_source(connection, was.id)
             for table, column, old, new in (
                 ("history", "source", was.name, now.name),
                 ("windows", "source_id", was.id, now.id),
@@ -158,6 +160,7 @@ class SqliteSourceStore:
                 connection.execute(
                     f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old)
                 )
+            stamps.rename_source(connection, stamped, now.id)
             # A person was shown the old name, under which another source may come.
             connection.execute(
                 "UPDATE approvals SET state = 'expired', ended_at = ?"

@@ -12,20 +12,23 @@ import apsw
 import msgspec
 
 from tidegate.store.records import PendingApproval, WebhookMessage
+from tidegate.store.seals import Seals
 from tidegate.store.sqlite.approvals import QUESTION_COLUMNS, question_of
 from tidegate.store.sqlite.connection import StateConnection
+from tidegate.store.stamps import MEANING
 
 _FIELDS = WebhookMessage.__struct_fields__
 _COLUMNS = ", ".join(_FIELDS)
-_QUESTION = ", ".join(f"approvals.{name}" for name in QUESTION_COLUMNS)
+_QUESTION = ", ".join(QUESTION_COLUMNS)
 _Rows = list[tuple[Any, ...]]
 
 
 class SqliteWebhookStore:
     """`api.WebhookStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._seals = seals
 
     def newest_question(self) -> int:
         with self._file.reading() as connection:
@@ -33,9 +36,11 @@ class SqliteWebhookStore:
 
     def new_questions(self, after: int, limit: int) -> tuple[tuple[int, PendingApproval], ...]:
         with self._file.reading() as connection:
-            rows = _rows(
+            rows = self._seals.select(
                 connection,
-                f"SELECT serial, {_QUESTION} FROM approvals WHERE (state = 'pending' OR serial > ?)"
+                "approvals",
+                f"serial, {_QUESTION}",
+                "WHERE (state = 'pending' OR serial > ?)"
                 " AND NOT EXISTS (SELECT 1 FROM webhook_messages WHERE approval = approvals.id)"
                 " ORDER BY serial LIMIT ?",
                 (after, limit),
@@ -43,12 +48,11 @@ class SqliteWebhookStore:
         return tuple((int(row[0]), question_of(row[1:])) for row in rows)
 
     def answered(self, limit: int) -> tuple[PendingApproval, ...]:
-        return self._questions("followed AND approvals.state <> 'pending'", limit)
+        return self._questions("state <> 'pending'", "followed", limit)
 
     def add(self, message: WebhookMessage) -> bool:
         with self._file.changing() as connection:
-            _insert(connection, message)
-            return connection.changes() > 0
+            return self._insert(connection, message)
 
     def settle(self, approval: str, message: WebhookMessage | None) -> None:
         with self._file.changing() as connection:
@@ -59,7 +63,7 @@ class SqliteWebhookStore:
                 (approval,),
             )
             if message is not None and connection.changes():
-                _insert(connection, message)
+                self._insert(connection, message)
 
     def take(self, now: float, until: float) -> WebhookMessage | None:
         with self._file.reading() as connection:
@@ -78,7 +82,15 @@ class SqliteWebhookStore:
                 f" AND state = 'waiting' AND next_at <= :now RETURNING {_COLUMNS}",
                 {"now": now, "until": until},
             )
-            return _message(rows[0]) if rows else None
+            if not rows:
+                return None
+            message = _message(rows[0])
+            values = [getattr(message, name) for name in MEANING["webhook_messages"]]
+            if self._seals.stamps.is_good(connection, "webhook_messages", values):
+                return message
+            # Of no gate: that of a question is made again.
+            connection.execute("DELETE FROM webhook_messages WHERE id = ?", (message.id,))
+            return None
 
     def close_message(self, id: str, state: Literal["sent", "dropped"]) -> None:
         with self._file.changing() as connection:
@@ -101,9 +113,7 @@ class SqliteWebhookStore:
             return connection.changes()
 
     def listed(self) -> tuple[PendingApproval, ...]:
-        return self._questions(
-            "webhook_messages.state = 'listed' AND approvals.state = 'pending'", -1
-        )
+        return self._questions("state = 'pending'", "webhook_messages.state = 'listed'", -1)
 
     def send_listed(self, digest: WebhookMessage, questions: Collection[str]) -> bool:
         with self._file.changing() as connection:
@@ -115,7 +125,7 @@ class SqliteWebhookStore:
             )
             if not connection.changes():
                 return False
-            _insert(connection, digest)
+            self._insert(connection, digest)
             return True
 
     def last_made(self, type: str) -> float | None:
@@ -135,25 +145,29 @@ class SqliteWebhookStore:
     def forget(self, before: float) -> None:
         with self._file.changing() as connection:
             connection.execute("DELETE FROM webhook_messages WHERE made_at < ?", (before,))
+            self._seals.stamps.sweep(connection, "webhook_messages")
 
-    def _questions(self, condition: str, limit: int) -> tuple[PendingApproval, ...]:
+    def _questions(self, condition: str, message: str, limit: int) -> tuple[PendingApproval, ...]:
         with self._file.reading() as connection:
-            rows = _rows(
+            rows = self._seals.select(
                 connection,
-                f"SELECT {_QUESTION} FROM webhook_messages JOIN approvals"
-                " ON approvals.id = webhook_messages.approval"
-                f" WHERE {condition} ORDER BY webhook_messages.serial LIMIT ?",
+                "approvals",
+                _QUESTION,
+                f"WHERE {condition} AND EXISTS (SELECT 1 FROM webhook_messages"
+                f" WHERE approval = approvals.id AND {message}) ORDER BY serial LIMIT ?",
                 (limit,),
             )
         return tuple(map(question_of, rows))
 
-
-def _insert(connection: apsw.Connection, message: WebhookMessage) -> None:
-    marks = ", ".join("?" * len(_FIELDS))
-    connection.execute(
-        f"INSERT INTO webhook_messages ({_COLUMNS}) VALUES ({marks}) ON CONFLICT DO NOTHING",
-        [getattr(message, name) for name in _FIELDS],
-    )
+    def _insert(self, connection: apsw.Connection, message: WebhookMessage) -> bool:
+        marks, values = ", ".join("?" * len(_FIELDS)), msgspec.structs.asdict(message)
+        connection.execute(
+            f"INSERT INTO webhook_messages ({_COLUMNS}) VALUES ({marks}) ON CONFLICT DO NOTHING",
+            list(values.values()),
+        )
+        if is_added := connection.changes() > 0:
+            self._seals.stamps.write(connection, "webhook_messages", values)
+        return is_added
 
 
 def _message(row: tuple[Any, ...]) -> WebhookMessage:

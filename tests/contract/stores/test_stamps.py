@@ -1,0 +1,172 @@
+"""What gives no right and is trusted all the same: who writes it past the gates has no gate
+send it, run it, or take it for what a person checked.
+"""
+
+from msgspec import structs
+
+from contract.stores.test_seals import (
+    BOUNDS,
+    SOURCE,
+    SUBJECT,
+    Postgres,
+    allow,
+    place,  # noqa: F401 - a fixture
+    refusal,
+    state,  # noqa: F401 - a fixture
+)
+from contract.stores.test_seals_put_back import lists, put_back
+from support import postgres_state
+from tidegate.errors import Code
+from tidegate.store.records import AnswerEntry, PairEntry, PendingApproval, WebhookMessage
+from tidegate.store.saved_queries import QueryContent, SavedQuery
+
+MESSAGE = WebhookMessage("m1", "approval.asked", "a1", b"{}", "waiting", 1.0, 1.0, followed=True)
+QUERY = SavedQuery("q1", "s1", "ada", "daily", shared_with="viewer", changed_by="ada")
+PAIR = PairEntry("p1", "s1", "how many", "SELECT 1", (), ("main.t",), "d", "r", "ada", 1.0)
+ANSWER = AnswerEntry("a-1", "t1", "s1", "how many", "SELECT 1", 1.0)
+
+
+def ask_for(state):  # noqa: F811
+    return state.approvals.admit(
+        PendingApproval("a1", "d", "pending", "t1", SUBJECT, 100.0), BOUNDS
+    )
+
+
+def test_a_sealed_yes_counts_once_also_where_its_use_is_removed(place, state, tmp_path):  # noqa: F811
+    assert state.shared.use_once("request state of a", "n1", 700.0, 100.0)
+    assert not state.shared.use_once("request state of a", "n1", 700.0, 101.0)
+    place.ask("DELETE FROM used_values")
+    assert not state.shared.use_once("request state of a", "n1", 700.0, 102.0)
+    (tmp_path / "b").mkdir()
+    other = place.open(directory=tmp_path / "b")
+    assert not other.shared.use_once("request state of a", "n1", 700.0, 103.0)
+    assert other.shared.use_once("request state of b", "n1", 700.0, 104.0)
+    assert other.shared.use_once("request state of a", "n1", 1700.0, 701.0)  # that one had ended
+
+
+def test_a_sealed_yes_counts_nowhere_while_the_uses_are_not_as_a_gate_left_them(place, state):  # noqa: F811
+    assert state.shared.use_once("k", "n1", 700.0, 100.0)
+    kept = lists(place, "used_values")
+    assert state.shared.use_once("k", "n2", 700.0, 100.0)
+    place.ask("DELETE FROM used_values")
+    put_back(place, "used_values", kept)
+    other = place.open()
+    for gate in (state, other):
+        assert refusal(lambda gate=gate: gate.shared.use_once("k", "n2", 700.0, 101.0)).code is (
+            Code.STATE_FAILED
+        )
+    place.ask("DELETE FROM seals WHERE area = 'used_values'")
+    assert refusal(lambda: state.shared.use_once("k", "n3", 700.0, 101.0)).code is Code.STATE_FAILED
+
+
+def test_a_message_that_was_changed_or_made_in_the_table_is_not_sent(place, state):  # noqa: F811
+    ask_for(state)
+    assert state.webhook.add(MESSAGE)
+    place.ask("UPDATE webhook_messages SET body = %s", b'{"link":"https://evil.example"}')
+    place.ask(
+        "INSERT INTO webhook_messages (id, type, approval, body, state, made_at, next_at, attempts,"
+        " followed) SELECT 'm9', type, 'a9', body, state, made_at, next_at, attempts, followed"
+        " FROM webhook_messages"
+    )
+    assert [state.webhook.take(5.0, 65.0) for _ in range(3)] == [None] * 3
+    # It is made again, of the question itself.
+    assert [each.id for _, each in state.webhook.new_questions(99, 9)] == ["a1"]
+    assert state.webhook.add(MESSAGE)
+    assert state.webhook.take(70.0, 130.0).body == b"{}"
+
+
+def test_a_message_says_nothing_of_a_question_that_was_changed_in_the_table(place, state):  # noqa: F811
+    """Who puts the question back before a person answers would have another one answered."""
+    ask_for(state)
+    place.ask("UPDATE approvals SET subject = replace(subject, 'DELETE', 'SELECT')")
+    assert state.webhook.new_questions(0, 9) == ()
+    state.webhook.add(structs.replace(MESSAGE, state="listed"))
+    assert state.webhook.listed() == ()
+    place.ask("UPDATE approvals SET subject = replace(subject, 'SELECT', 'DELETE')")
+    assert [each.id for each in state.webhook.listed()] == ["a1"]
+    place.ask("UPDATE approvals SET state = 'allowed'")
+    assert state.webhook.answered(9) == ()
+
+
+def test_a_saved_query_whose_text_was_changed_in_the_table_is_not_given(place, state):  # noqa: F811
+    state.queries.add(QUERY, QueryContent("SELECT 1"))
+    state.queries.change(structs.replace(QUERY, version=1), 1, QueryContent("SELECT 2"))
+    state.queries.note_run("q1", "eve", 1)
+    assert state.queries.last_runs("eve", ["q1"]) == {"q1": 1}
+    place.ask("UPDATE query_versions SET text = 'DELETE FROM t' WHERE version = 2")
+    assert "past the gates" in refusal(lambda: state.queries.version("q1", 2)).message
+    assert state.queries.version("q1", 1).content.text == "SELECT 1"
+    assert [each.version for each in state.queries.versions("q1")] == [1]
+    place.ask("UPDATE query_runs SET version = 2")  # that the person has run it as it is now
+    assert state.queries.last_runs("eve", ["q1"]) == {}
+    state.queries.note_run("q1", "eve", 2)
+    assert state.queries.last_runs("eve", ["q1"]) == {"q1": 2}
+
+
+def test_a_statement_that_no_person_confirmed_answers_no_question(place, state):  # noqa: F811
+    state.questions.add_pair(PAIR)
+    state.questions.add_answer(ANSWER, 0.0)
+    assert state.questions.pairs("s1") == (PAIR,) and state.questions.answer("a-1") == ANSWER
+    place.ask("UPDATE confirmed_pairs SET sql = 'SELECT 2'")
+    place.ask("UPDATE answers SET sql = 'SELECT 2'")  # before a person confirms it
+    assert state.questions.pairs("s1") == () and state.questions.answer("a-1") is None
+    state.questions.add_pair(PAIR)
+    place.ask("UPDATE confirmed_pairs SET source_id = 's2'")
+    assert state.questions.pairs("s2") == ()
+
+
+def test_what_was_confirmed_for_a_source_is_so_under_its_new_name(place, state):  # noqa: F811
+    state.sources.add(SOURCE)
+    state.questions.add_pair(PAIR)
+    state.questions.add_pair(structs.replace(PAIR, id="p2", question="why"))
+    place.ask("UPDATE confirmed_pairs SET sql = 'SELECT 2' WHERE id = 'p2'")
+    state.sources.rename(SOURCE, structs.replace(SOURCE, name="store", id="s2"), 130.0)
+    assert state.questions.pairs("s2") == (structs.replace(PAIR, source_id="s2"),)
+
+
+def test_a_state_that_was_sealed_before_there_were_stamps_gets_them_once(place, state):  # noqa: F811
+    former = lists(place, "cluster")
+    state.questions.add_pair(PAIR)
+    state.close()
+    forget_stamps(place)
+    again = place.open()
+    assert again.questions.pairs("s1") == (PAIR,)
+    assert again.shared.use_once("k", "n1", 700.0, 100.0)
+    again.close()
+    place.ask("DELETE FROM stamps")
+    assert place.open().questions.pairs("s1") == ()
+    assert len(former) == 1
+
+
+def forget_stamps(place):  # noqa: F811
+    """What a version has left that knew none."""
+    from tidegate.store.seal_lives import CLUSTER
+    from tidegate.store.sealed_lists import SealedList, SealKeys
+
+    ((_, number, body, mac),) = lists(place, CLUSTER)
+    keys = SealKeys(postgres_state.KEY, "")
+    made = keys.read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
+    life = SealedList(number, {"life": made.macs["life"]})
+    put_back(place, CLUSTER, [(0, number, *keys.write(CLUSTER, 0, life))])
+    place.ask("DELETE FROM stamps")
+    place.ask("DELETE FROM seals WHERE area = 'used_values'")
+
+
+def test_who_says_that_the_state_was_on_this_server_before_revives_no_grant(tmp_path):
+    """After a failover the first gate ends what may have been used up on the former server."""
+    postgres_state.empty_state()
+    server = Postgres(tmp_path)
+    gate = server.open()
+    try:
+        allow(gate)
+        server.ask("UPDATE about SET epoch_at = 1, timeline = timeline")
+        gate.read_versions()
+        assert gate.approvals.answer("d", BOUNDS, 120.0) is None
+        ((epoch,),) = server.ask("SELECT epoch_at FROM about")
+        assert epoch > 1_000_000.0
+        allow(gate, "a2", "d2")
+        gate.read_versions()
+        assert server.ask("SELECT epoch_at FROM about") == [(epoch,)]
+        assert gate.approvals.answer("d2", BOUNDS, 120.0) is not None
+    finally:
+        server.close()
