@@ -5,11 +5,11 @@ admits. For `tidegate config check`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from tidegate.audit.shipped import find_gate_id
 from tidegate.config.model import Config
-from tidegate.config.sources import SourceSettings
 from tidegate.config.state import state_path, state_url
 from tidegate.engines.api import LimitedEngine
 from tidegate.engines.registry import find, open_engine, pool_of
@@ -18,25 +18,35 @@ from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.sources import Source
 from tidegate.model.worker_share import WorkerShare
 from tidegate.secrets.readers import use_settings
-from tidegate.store.opening import read_gates
+from tidegate.store.opening import read_gates, read_sources
 
 _PATIENCE_S = 5.0
 
 
 def connection_totals(config: Config) -> Iterator[str]:
     """A line for each source that several processes share, and one for the state. Only then is a
-    source asked for its server's limit. What cannot be found out is said in the line."""
+    source of the settings asked for its server's limit; a saved one may be a row that no gate has
+    written, and is not opened. What cannot be found out is said in the line."""
     url = state_url(config.state_url)
     if config.workers == 1 and url is None:
         return
     gates, processes, why = (1, config.workers, "") if url is None else _live_gates(config, url)
     use_settings(config.sections)
     for settings in config.sources:
-        yield from _source_total(settings, config.workers, gates)
+        source = source_from_settings(settings)
+        yield from _source_total(source, config.workers, gates, partial(_limit_of, source))
+    named = {settings.name for settings in config.sources}
+    try:
+        saved = read_sources(url, state_path(config.state))
+    except TidegateError as error:
+        saved, why = (), why or error.message
+    for source in saved:
+        if source.name not in named:
+            yield from _source_total(source, config.workers, gates, lambda: None)
     if url is not None:
         yield from _state_total(url, gates, processes)
     if why:
-        yield f"note: how many other gates there are is not known: {why}"
+        yield f"note: what the state has of gates and saved sources is not known: {why}"
 
 
 def _live_gates(config: Config, url: str) -> tuple[int, int, str]:
@@ -57,18 +67,19 @@ def _live_gates(config: Config, url: str) -> tuple[int, int, str]:
     return 1 + len(others), config.workers + sum(others), ""
 
 
-def _source_total(settings: SourceSettings, workers: int, gates: int) -> Iterator[str]:
-    source = source_from_settings(settings)
+def _source_total(
+    source: Source, workers: int, gates: int, limit: Callable[[], int | TidegateError | None]
+) -> Iterator[str]:
     total = pool_of(source)
     if total is None:
         return
     parts = {WorkerShare(n, workers).of(total) for n in (1, workers)}
     shown = " or ".join(str(part) for part in sorted(parts))
     each = "1 worker" if workers == 1 else f"{workers} workers"
-    line = f"source {settings.name}: {each} x {shown} = {total} connections for each gate"
+    line = f"source {source.name}: {each} x {shown} = {total} connections for each gate"
     if gates > 1:
         line += f"; {gates} gates: {total * gates}"
-    yield f"{line}; {_beside(_limit_of(source), total * gates)}"
+    yield f"{line}; {_beside(limit(), total * gates)}"
 
 
 def _limit_of(source: Source) -> int | TidegateError | None:

@@ -121,9 +121,8 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     for hook in hooks:
         config = hook.complete_serve_settings(config, arguments, given)
     check_open_writes(config)
-    listens = config.http is not None or any(each.listens for each in config.sections.values())
     _check_workers(config, arguments)
-    if (arguments.tls_cert or arguments.tls_key) and not listens:
+    if (arguments.tls_cert or arguments.tls_key) and not _listens(config):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "--tls-cert and --tls-key are for --http and --pg, and this server has stdio only.",
@@ -132,8 +131,20 @@ def load_for_serve(arguments: argparse.Namespace) -> Config:
     return config
 
 
+def _listens(config: Config) -> bool:
+    return config.http is not None or any(each.listens for each in config.sections.values())
+
+
 def _check_workers(config: Config, arguments: argparse.Namespace) -> None:
-    """Raises: TidegateError CONFIG_INVALID for several workers where there is one client."""
+    """Raises: TidegateError CONFIG_INVALID for several workers where there is one client. Settings
+    that a gate has may be those of a client's own server on stdio, too, where `workers` does not
+    count."""
+    if (arguments.workers or 1) > 1 and not _listens(config):
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"{arguments.workers} workers need an address that they serve.",
+            hint="Add --http HOST:PORT or --pg HOST:PORT, or leave --workers out.",
+        )
     if config.workers > 1 and config.stdio and arguments.for_bridge is None:
         raise TidegateError(
             Code.CONFIG_INVALID,

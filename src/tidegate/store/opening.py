@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.api import State
 from tidegate.store.gates import GateEntry
@@ -39,6 +40,22 @@ def read_gates(url: str) -> tuple[tuple[GateEntry, ...], float]:
     except ImportError as error:
         raise _needs_extra() from error
     return gates.read_gates(url)
+
+
+def read_sources(url: str | None, directory: Path) -> tuple[Source, ...]:
+    """The saved sources of a state, also those that no gate has sealed: none of them may be opened.
+    None if there is no state file. Nothing is made or changed. Raises: TidegateError STATE_FAILED,
+    ENGINE_MISSING."""
+    if url is None:
+        from tidegate.store.sqlite import copies
+
+        path = directory / FILE
+        return copies.read_sources(path) if path.is_file() else ()
+    try:
+        from tidegate.store.postgres import sources
+    except ImportError as error:
+        raise _needs_extra() from error
+    return sources.read_sources(url)
 
 
 def _needs_extra() -> TidegateError:

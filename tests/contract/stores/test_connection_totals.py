@@ -2,6 +2,7 @@
 the limit of each database."""
 
 import pytest
+from msgspec import structs
 
 import support.postgres_server as postgres_server
 from support import postgres_state
@@ -9,7 +10,9 @@ from tidegate.audit.shipped import gate_id
 from tidegate.cli.connection_totals import connection_totals
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
+from tidegate.model.sources import Source
 from tidegate.store.gates import GateEntry
+from tidegate.store.sqlite.state import SqliteState
 
 
 @pytest.fixture
@@ -53,6 +56,27 @@ def test_the_pools_of_all_live_gates_are_shown_beside_what_the_servers_admit(
 
     many = url.replace("pool=4", "pool=1000")
     assert "2000; MORE than its server admits" in totals(tmp_path, many, monkeypatch)[0]
+
+
+def test_saved_sources_count_and_are_not_opened(tmp_path, state, monkeypatch):
+    """A row that someone has written past the gates must not lead a command anywhere."""
+    saved = Source("src_1", "saved", "postgresql://u@127.0.0.1:1/x?pool=6", "postgres", "postgres")
+    state.sources.add(saved)
+    state.sources.add(structs.replace(saved, id="src_2", name="shop"))
+    lines = totals(tmp_path, "postgresql://u@127.0.0.1:1/shop", monkeypatch, workers=2)
+    assert [line.partition(":")[0] for line in lines] == ["source shop", "source saved", "state"]
+    assert "2 workers x 3 = 6 connections for each gate; see that its server admits" in lines[1]
+
+
+def test_saved_sources_of_a_state_in_a_file_count_for_its_workers(tmp_path, monkeypatch):
+    monkeypatch.delenv("TIDEGATE_STATE_URL", raising=False)
+    assert list(connection_totals(Config(state=str(tmp_path), workers=2))) == []
+    opened = SqliteState(tmp_path / "state.db")
+    url = "postgresql://u@127.0.0.1:1/x"
+    opened.sources.add(Source("src_1", "saved", url, "postgres", "postgres"))
+    opened.close()
+    (line,) = connection_totals(Config(state=str(tmp_path), workers=2))
+    assert line.startswith("source saved: 2 workers x 5 = 10 connections for each gate; ")
 
 
 def test_a_server_that_does_not_answer_is_said_in_its_line(tmp_path, state, monkeypatch):

@@ -79,6 +79,11 @@ async def test_a_worker_has_its_part_of_what_providers_and_the_surface_cloud_adm
                 pass
 
 
+def test_workers_without_an_address_are_refused(tmp_path: Path) -> None:
+    ended = tidegate("serve", "--workers", "2", state=tmp_path)
+    assert ended.status != 0 and "2 workers need an address" in ended.err, ended.err
+
+
 @pytest.mark.parametrize("url", ["sqlite:///:memory:", "sqlite://"])
 def test_a_database_in_memory_is_refused_by_name(url: str) -> None:
     with pytest.raises(TidegateError, match="`shop` is in the memory of one process") as caught:

@@ -29,6 +29,7 @@ def _set(app: App, arguments: argparse.Namespace) -> None:
     app.note("operator.passphrase_set", {})
     app.operator_passphrase.set(passphrase)
     print_status("the passphrase is set: whatever gives rights asks for it from now on")
+    _name_other_gates(app)
 
 
 def _remove(app: App, arguments: argparse.Namespace) -> None:
@@ -39,3 +40,11 @@ def _remove(app: App, arguments: argparse.Namespace) -> None:
     app.note("operator.passphrase_removed", {})
     app.operator_passphrase.remove()
     print_status("the passphrase is removed: a typed word on a terminal is asked for instead")
+    _name_other_gates(app)
+
+
+def _name_other_gates(app: App) -> None:
+    """Say that each gate on a shared state keeps the passphrase for its own commands."""
+    if app.lease is not None:
+        file = app.directory / "operator.json"
+        print_status(f"note: at this gate alone. Bring `{file}` to the same at the other gates.")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
+import psycopg
 from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.store.held_rows import Held, Touched
-from tidegate.store.postgres.connection import StateConnection
-from tidegate.store.postgres.database import Database
+from tidegate.store.postgres.connection import StateConnection, failed
+from tidegate.store.postgres.database import Database, connect_once
 from tidegate.store.source_rows import COLUMNS, NAMES, rename_in_lists, source_of, values_of
 from tidegate.store.versions import Versions
 
@@ -28,6 +29,18 @@ _FOLLOWING = (
     ("answers", "source_id", True),
 )
 """What goes with a source to its new name, or, if true, to its new id."""
+
+
+def read_sources(url: str) -> tuple[Source, ...]:
+    """The saved sources of the state in the database of a URL, whether a gate has sealed them or
+    not: none of them may be opened. Nothing is made or changed. Raises: TidegateError STATE_FAILED,
+    also if there is no state."""
+    try:
+        with connect_once(url) as connection:
+            rows = connection.ask(f"SELECT {COLUMNS} FROM tidegate.sources ORDER BY name")
+            return tuple(map(source_of, rows))
+    except psycopg.Error as error:
+        raise failed(error) from error
 
 
 class PostgresSourceStore:

@@ -10,15 +10,18 @@ import os
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from tidegate.errors import Code, TidegateError
+from tidegate.model.sources import Source
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.gates import GateEntry
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import MEANING
 from tidegate.store.seals import Seals
+from tidegate.store.source_rows import COLUMNS, source_of
 from tidegate.store.sqlite.connection import DIALECT, connect, failures, prepare, transaction
 from tidegate.store.sqlite.gates import list_gates
 
@@ -86,6 +89,18 @@ def read_gates(path: Path) -> tuple[GateEntry, ...]:
         connection = connect(path)
         try:
             return list_gates(connection)
+        finally:
+            connection.close()
+
+
+def read_sources(path: Path) -> tuple[Source, ...]:
+    """The saved sources of a state file, whether a gate has sealed them or not: none of them may be
+    opened. Raises: TidegateError STATE_FAILED."""
+    with failures():
+        connection = connect(path)
+        try:
+            rows: Any = connection.execute(f"SELECT {COLUMNS} FROM sources ORDER BY name")
+            return tuple(map(source_of, rows.fetchall()))
         finally:
             connection.close()
 

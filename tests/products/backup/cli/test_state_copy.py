@@ -9,6 +9,7 @@ import pytest
 import support.postgres_server as postgres_server
 from support.audit_records import records
 from support.command_line import tidegate
+from support.operator_terminal import operator_terminal
 from tidegate.identity.operator_passphrase import OperatorPassphrase
 
 TARGET = "${ENV:PGTEST_STATE}"
@@ -93,6 +94,10 @@ def test_what_any_gate_took_away_stays_away_in_a_restored_state(
 
     part = tidegate(*restore, "--state", str(tmp_path / "part"), *first[2:], "--without-record")
     assert part.status == 0, part.err
+    with operator_terminal() as agreeing:
+        words = ("passphrase", "set", "--new-passphrase-file", str(secret), *b)
+        noted = tidegate(*words, terminal=agreeing)
+    assert str(tmp_path / "b" / "operator.json") in noted.err, noted.err
     nowhere = tidegate(*restore, "--state", target)
     assert nowhere.status != 0 and "makes a state directory" in nowhere.err
 
