@@ -36,8 +36,7 @@ def state_url(configured: str | None) -> str | None:
         return None
     if configured is not None:  # a variable of the environment is a place for secrets
         refuse_literal(chosen)
-    check_references(chosen)
-    found = resolve(chosen)
+    found = _resolved(chosen)
     if not found.startswith(_DATABASE[:2]):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
@@ -61,8 +60,9 @@ def state_key(configured: str | None, database: str | None) -> ClusterKey | None
         raise TidegateError(
             Code.CONFIG_INVALID,
             "A state in PostgreSQL needs a key that its gates share.",
-            hint="Make one with `openssl rand -hex 32`, keep it in a file of this account, and set "
-            'state_key = "${FILE:/path/of/it}" at all gates.',
+            hint="Name the key that they have with --config or TIDEGATE_STATE_KEY. For the first "
+            "gate make one with `openssl rand -hex 32`, keep it in a file of this account, and set "
+            'state_key = "${FILE:/path/of/it}".',
         )
     if configured is not None and not _is_reference(chosen):
         raise TidegateError(
@@ -70,8 +70,22 @@ def state_key(configured: str | None, database: str | None) -> ClusterKey | None
             "`state_key` holds the key itself.",
             hint="Keep the key in a file or a vault, and write a reference: ${FILE:/path/of/it}.",
         )
-    check_references(chosen)
-    return ClusterKey(resolve(chosen))
+    return ClusterKey(_resolved(chosen))
+
+
+def _resolved(text: str) -> str:
+    """The text with its secrets. Raises: TidegateError SOURCE_URL, which advises about a state and
+    not about a source."""
+    check_references(text)
+    try:
+        return resolve(text)
+    except TidegateError as error:
+        if "source update" in error.hint:
+            error.hint = (
+                "Set it for the server and for each command, or keep the secret in a file of this"
+                " account: ${FILE:/path/of/it}."
+            )
+        raise
 
 
 def _is_reference(text: str) -> bool:

@@ -178,5 +178,5 @@ def moved(place: str) -> TidegateError:
     return TidegateError(
         Code.STATE_FAILED,
         f"This state has moved to {place}, and is used here no more.",
-        hint="Start with that state.",
+        hint="Name that directory as `state`, or with --state, and leave `state_url` out.",
     )

@@ -207,7 +207,7 @@ def check_here(connection: apsw.Connection) -> None:
     if place := place_of_move(connection):
         raise _refused(
             f"This state has moved to {place}, and is used here no more.",
-            hint="Start with that state.",
+            hint="Name that state with the setting `state_url`, or --state.",
         )
 
 

@@ -52,16 +52,26 @@ def test_a_state_is_copied_to_postgresql_and_back_and_used_in_one_place(
     given = ("--passphrase-file", str(secret))
     assert tidegate("state", "backup", file, *given, *there).status == 0
     restored = ("--state", str(tmp_path / "restored"), *SEALED)
-    ended = tidegate("state", "restore", file, "--without-record", *given, *restored)
+    into = ("state", "restore", file, "--without-record", *given)
+    refused = tidegate(*into, *restored, "--state", target)
+    assert refused.status != 0 and "makes a state directory" in refused.err
+    assert tidegate("token", "create", "cyd", "--scope", "readOnly", *there).status == 0
+    # The settings of the gates name the database that they use: the backup is not put there.
+    gates = '{"state_key": "${ENV:PGTEST_KEY}", "state_url": "${ENV:PGTEST_STATE}"}'
+    ended = tidegate(*into, "--state", str(tmp_path / "restored"), "--config", gates)
     assert ended.status == 0, ended.err
     assert names(*restored) == ["ann", "bob"]
+    kept = [each.get("name") for each in records(tmp_path / "restored")]
+    assert "state.restored" in kept
 
     assert tidegate("state", "copy", str(tmp_path / "x"), *here).status != 0  # not a copy's target
     again = tidegate("state", "copy", target, *restored)
     assert again.status != 0 and "There is a state in that database" in again.err
+    unkeyed = tidegate("state", "copy", str(state), "--state", str(state), "--state", target)
+    assert unkeyed.status != 0 and "Name the key that they have with --config" in unkeyed.err
     back = tidegate("state", "copy", str(state), *there)
     assert back.status == 0, back.err
-    assert names(*here) == ["ann", "bob"]
+    assert names(*here) == ["ann", "bob", "cyd"]
     assert [each.get("name") for each in records(state)].count("state.copied") == 2
 
 
@@ -141,7 +151,7 @@ def test_a_state_of_before_is_sealed_by_a_person_and_then_needs_its_key(
     ("url", "said"),
     [
         ("postgresql://gate:secret@db/tidegate", "literal"),
-        ("${ENV:TIDEGATE_NOT_SET}", "not set"),
+        ("${ENV:TIDEGATE_NOT_SET}", "is not set. Set it for the server and for each command"),
         ("${ENV:HOME}", "not one of PostgreSQL"),
     ],
 )
