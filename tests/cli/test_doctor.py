@@ -372,12 +372,20 @@ def test_what_an_entry_has_started_is_ended_if_no_one_reads_the_report_to_its_en
     assert (tmp_path / "ended").exists()
 
 
-def test_an_entry_of_another_state_is_a_note(run: Run, towns: Path, tmp_path: Path) -> None:
+def test_an_entry_of_another_state_is_a_note(
+    run: Run, towns: Path, home: Path, tmp_path: Path
+) -> None:
     other = tmp_path / "other"
     other.mkdir(mode=0o700)
     run("install", "cursor", "--stdio", "--state", str(other))
     said = [each["text"] for each in found(run("doctor", "--json"), "client cursor")]
     assert any(str(other) in text for text in said)
+    settings = tmp_path / "gate.json"
+    settings.write_text(json.dumps({"state": str(other)}))
+    words = ["-m", "tidegate", "serve", "--config", str(settings)]
+    write_entry(home, {"command": sys.executable, "args": words})
+    said = [each["text"] for each in found(run("doctor", "--json"), "client cursor")]
+    assert any(f"uses the state directory {other}" in text for text in said), said
 
 
 def test_an_extra_that_a_source_needs_and_that_is_missing_is_named(

@@ -27,6 +27,7 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import entries_of
 from tidegate.cli.supported_clients import CLIENTS, SCOPES, Client, Scope, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
+from tidegate.config.loading import load
 from tidegate.config.state import is_database, state_path
 from tidegate.errors import TidegateError
 from tidegate.paths import home_directory
@@ -77,7 +78,18 @@ class Installed(NamedTuple):
         for option, word in pairwise(self.words):
             if option == "--state" and not is_database(word):
                 return Path(word)
-        return Path(self.variables.get("TIDEGATE_STATE") or state_path(None))
+        if named := self.variables.get("TIDEGATE_STATE"):
+            return Path(named)
+        return state_path(_state_of(dict(pairwise(self.words)).get("--config")))
+
+
+def _state_of(settings: str | None) -> str | None:
+    """The state directory that settings name. None without one, and for those that are of no use:
+    the entry does not start then, which another line says."""
+    try:
+        return load(settings).state if settings else None
+    except TidegateError:
+        return None
 
 
 async def check_clients(state: Path, patience_s: float) -> list[Finding]:
@@ -163,7 +175,8 @@ async def _check_program(entry: Installed, patience_s: float) -> Finding:
     if "result" in answer:
         return ok(entry.label, f"{where} starts and answers")
     reason = answer.get("error", {}).get("message") or errors or "it ended without an answer"
-    return fault(entry.label, f"{where} does not start: {reason}", again)
+    to_do = again if "error" not in answer else f"Correct what it says; if it is the entry: {again}"
+    return fault(entry.label, f"{where} does not start: {reason}", to_do)
 
 
 async def _hello(process: asyncio.subprocess.Process) -> tuple[dict[str, Any], str]:
