@@ -105,13 +105,18 @@ def open_http(
     proxies = trusted_proxies(app)
     passed_on = PassedOn(proxies.trusts) if config.proxy_protocol else None
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
+    console = config.console
+    own = (console.origin.rstrip("/"),) if console.enabled and console.origin else ()
     way = app.sockets.way
     relayed = way is not None and way.number > 1 and bool(pages)
     application = HttpApplication(
         http_endpoints(app, handshake, () if relayed else pages),
         app.authenticate,
         origin_checks=OriginChecks(
-            config.allowed_hosts, config.allowed_origins, bound=host, port=bound_port
+            (*config.allowed_hosts, *(each.partition("://")[2] for each in own)),
+            (*config.allowed_origins, *own),
+            bound=host,
+            port=bound_port,
         ),
         proxies=proxies,
         limits=HttpLimits(config.body_limit_bytes, config.keep_alive_s),

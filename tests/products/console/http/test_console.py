@@ -9,9 +9,11 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import httpx
 import pytest
 
 from products.console.support.console_place import (
@@ -25,6 +27,7 @@ from products.console.support.console_place import (
 )
 from products.console.support.console_routes import UNSIGNED, is_download, served
 from support.audit_records import records
+from support.command_line import serving
 from support.console_visitor import Stream, Visitor
 from support.eventually import wait_until
 
@@ -908,3 +911,19 @@ def test_a_viewer_and_an_approver_of_another_source_put_no_rows_back(
         assert visitor.get(f"changes/{change}").status_code == status
         assert visitor.post(f"changes/{change}/undo").status_code == status
     assert place.names() == ["Köln", "Lviv"]
+
+
+def test_the_console_s_own_address_is_no_other_host_or_origin(tmp_path: Path) -> None:
+    """Behind a proxy its page comes from there; no other setting repeats it."""
+    origin = "https://gate.example.com:8443"
+    settings = json.dumps({"console": {"enabled": True, "origin": origin}})
+    with serving(
+        ["serve", "--http", "127.0.0.1:0", "--config", settings], tmp_path / "state"
+    ) as server:
+        place = server.until("http://").split("http://")[1].split("/")[0]
+        headers = {"host": "gate.example.com:8443", "content-type": "application/json"}
+        for page, status in ((origin, 400), ("https://other.example.com", 403)):
+            sent = {**headers, "origin": page, "sec-fetch-site": "same-origin"}
+            path = f"http://{place}/console/api/sign-in"
+            said = httpx.post(path, content=b"[]", headers=sent, trust_env=False)
+            assert said.status_code == status, said.text
