@@ -317,6 +317,12 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         found = self.sections.get(kind.NAME)
         return found if isinstance(found, kind) else kind()
 
+    @property
+    def page_origins(self) -> tuple[str, ...]:
+        """Where people reach the pages that this server has itself, by another name than its own."""
+        served = self.console
+        return (served.origin.rstrip("/"),) if served.enabled and served.origin else ()
+
     def _check_addresses(self) -> None:
         """Of two that listen at one address one would get no connection, without an error."""
         taken: list[tuple[str, str, int]] = []

@@ -105,16 +105,15 @@ def open_http(
     proxies = trusted_proxies(app)
     passed_on = PassedOn(proxies.trusts) if config.proxy_protocol else None
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
-    console = config.console
-    own = (console.origin.rstrip("/"),) if console.enabled and console.origin else ()
+    pages_at = config.page_origins
     way = app.sockets.way
     relayed = way is not None and way.number > 1 and bool(pages)
     application = HttpApplication(
         http_endpoints(app, handshake, () if relayed else pages),
         app.authenticate,
         origin_checks=OriginChecks(
-            (*config.allowed_hosts, *(each.partition("://")[2] for each in own)),
-            (*config.allowed_origins, *own),
+            (*config.allowed_hosts, *(each.partition("://")[2] for each in pages_at)),
+            (*config.allowed_origins, *pages_at),
             bound=host,
             port=bound_port,
         ),
