@@ -319,7 +319,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def page_origins(self) -> tuple[str, ...]:
-        """Where people reach the pages that this server has itself, by another name than its own."""
+        """Where people reach the pages of this server, by a name that is not its own."""
         served = self.console
         return (served.origin.rstrip("/"),) if served.enabled and served.origin else ()
 
