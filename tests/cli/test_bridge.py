@@ -15,7 +15,8 @@ import pytest
 
 from support.bridge_host import Host, bridged, end_server, handshake_of, wait_for_end
 from support.command_line import Ended, environment, serving
-from support.eventually import HANG_S
+from support.eventually import HANG_S, wait_until
+from support.free_ports import claim_port
 from tidegate.bridge.handshake_file import Handshake, HandshakeFile
 from tidegate.errors import TidegateError
 
@@ -146,6 +147,23 @@ def test_a_second_server_leaves_the_file_of_the_first(state: Path) -> None:
         other = second if pid == first.process.pid else first
         assert other.tell(signal.SIGTERM).status == 0
         assert handshake_of(state)["pid"] == pid
+
+
+def test_a_server_that_is_started_takes_its_addresses_from_that_of_a_bridge(
+    towns: Path, state: Path, tmp_path: Path
+) -> None:
+    """As a gate that was restarted while a desktop client went on to call."""
+    settings = tmp_path / "gate.toml"
+    settings.write_text(f'[pg]\nlisten = "127.0.0.1:{claim_port()}"\n')
+    settings.chmod(0o600)
+    given = ("--config", str(settings))
+    with bridged(state, *CORE, *given) as host:
+        host.open()
+        assert "Köln" in read(host, 1)
+        with serving([*HTTP, *given], state) as server:
+            server.until("serving core")
+            wait_until(lambda: handshake_of(state)["pid"] == server.process.pid, "it is found")
+            assert "Köln" in read(host, 2)
 
 
 def test_it_may_only_read(towns: Path, state: Path, run: Run, contents: Contents) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.app import App
 from tidegate.cli.hooks import command_hooks
+from tidegate.cli.server_turn import Turn, take_turn
 from tidegate.cli.settings import config_path, load_for_serve, mute_notes, settings_digest
 from tidegate.cli.terminal import print_status, shape_status
 from tidegate.config.addresses import LOOPBACK, http_address
@@ -49,9 +50,13 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
     log_to_stderr(as_json=as_json, worker=0 if worker is None else worker.number)
     if as_json:
         shape_status(status_line)
+    turn = Turn()
+    if worker is None and arguments.for_bridge is None:
+        turn = take_turn(arguments, config)
     if worker is None and _has_workers(config, arguments):
         from tidegate.cli.gate_parent import serve_by_workers
 
+        turn.end()
         return serve_by_workers(arguments, config)
     app = App.open(
         config, default_actor="server", siblings=None if worker is None else worker.siblings
@@ -96,12 +101,16 @@ def run(arguments: argparse.Namespace, on_console: Callable[[str], None] | None 
             )
         return [*edges, *(each.open(app) for each in listeners)]
 
+    def announce(edges: Sequence[Edge]) -> None:
+        turn.end_soon()
+        _announce(app, config, edges, on_console)
+
     listens = config.http is not None or bool(listeners)
     run_edges(
         app,
         open_edges,
         fast=listens,
-        ready=(lambda edges: _announce(app, config, edges, on_console)) if listens else None,
+        ready=announce if listens else None,
         reread=partial(_call_all, reread) if reread else None,
         prepare=_preparation(app, config),
         worker=worker,
