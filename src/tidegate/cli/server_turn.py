@@ -11,8 +11,9 @@ import argparse
 import asyncio
 import os
 import threading
+import time
 
-from tidegate.bridge.discovery import Discovery
+from tidegate.bridge.discovery import POLL_S, START_S, Discovery
 from tidegate.bridge.handshake_file import HandshakeFile
 from tidegate.cli.running_server import has_ended, is_free
 from tidegate.cli.terminal import print_status
@@ -46,27 +47,38 @@ class Turn:
 
 
 def take_turn(arguments: argparse.Namespace, config: Config) -> Turn:
-    """End the server that a bridge has started where it has an address of these settings."""
+    """Wait until no bridge starts a server, and end one that a bridge has started where it has an
+    address of these settings."""
     places = [http_address(each) for each in listening_addresses(config).values()]
-    if all(port == 0 or is_free(host, port) for host, port in places):
+    fixed = [place for place in places if place[1] != 0]
+    if not fixed:
         return Turn()
-    discovery = Discovery(HandshakeFile(state_directory(config.state)), ())
+    turn = Turn()
     try:
-        return asyncio.run(_end(arguments, discovery))
+        discovery = Discovery(HandshakeFile(state_directory(config.state)), ())
+        discovery.files.prepare()
+        turn = Turn(_wait_for_turn(discovery.files))
+        if not all(is_free(*place) for place in fixed):
+            asyncio.run(_end(arguments, discovery))
     except TidegateError:  # that an address is taken is said where it is bound
-        return Turn()
-
-
-async def _end(arguments: argparse.Namespace, discovery: Discovery) -> Turn:
-    found = await discovery.look()
-    if found is None or not found.by_bridge:
-        return Turn()
-    print_status(f"tidegate: ending the server that a bridge has started (process {found.pid})")
-    turn = Turn(discovery.files.lock("start", wait=False))
-    try:
-        await discovery.end(found)
-        await has_ended(arguments, found.pid)
+        pass
     except BaseException:
         turn.end()
         raise
     return turn
+
+
+def _wait_for_turn(files: HandshakeFile) -> int | None:
+    late = time.monotonic() + START_S
+    while (lock := files.lock("start", wait=False)) is None and time.monotonic() < late:
+        time.sleep(POLL_S)
+    return lock
+
+
+async def _end(arguments: argparse.Namespace, discovery: Discovery) -> None:
+    found = await discovery.look()
+    if found is None or not found.by_bridge:
+        return
+    print_status(f"tidegate: ending the server that a bridge has started (process {found.pid})")
+    await discovery.end(found)
+    await has_ended(arguments, found.pid)
