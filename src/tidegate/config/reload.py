@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
 from tidegate.errors import Code, TidegateError
@@ -56,6 +57,10 @@ class ConfigWatcher:
         self.forget()
         try:
             loaded = load()
+            # A program that writes the file in place empties it first. What is left of the rules
+            # meanwhile is valid TOML.
+            if stamp is None or not stamp[1] or stamp != self._stamp():
+                raise invalid("The settings file is empty, or is being written.")
         except TidegateError as error:
             raise TidegateError(
                 Code.CONFIG_INVALID,

@@ -64,6 +64,27 @@ def test_while_the_file_cannot_be_used_every_look_fails(
     assert look(following, settings) is None
 
 
+def test_a_file_that_is_being_written_has_no_rules_yet(tmp_path: Path) -> None:
+    settings, rules = tmp_path / "tidegate.toml", '[[masks]]\ncolumn = "towns.name"\n'
+    settings.write_text(rules)
+    following = ConfigWatcher(settings)
+    settings.write_text("")
+    with pytest.raises(TidegateError):
+        look(following, settings)
+
+    def load_the_first_half() -> Config:
+        settings.write_text("allow_writes = true\n")
+        found = load(str(settings))
+        settings.write_text("allow_writes = true\n" + rules)
+        return found
+
+    settings.write_text(rules)
+    with pytest.raises(TidegateError):
+        following.look(load_the_first_half)
+    changed = look(following, settings)
+    assert changed is not None and changed.masks
+
+
 def test_what_was_loaded_and_could_not_be_put_to_use_is_loaded_again(settings: Path) -> None:
     following = ConfigWatcher(settings)
     settings.write_text('{"allow_writes": true}')
