@@ -103,6 +103,7 @@ from tidegate.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from tidegate.gateway.carried_results import CarriedResults
+    from tidegate.gateway.choices import Choices
 
 logger = logging.getLogger("tidegate.state")
 
@@ -382,9 +383,17 @@ class App:
                 self.tracing,
                 self.state.versions,
                 self.config.state_grace_s,
-                self._carried_results(),
+                *(self._carried_results(), self._shared_choices()),
             ),
         )
+
+    def _shared_choices(self) -> Choices | None:
+        if not self.is_shared:
+            return None
+        from tidegate.gateway.choices import Choices
+
+        surfaces = frozenset([name for name, each in SURFACES.items() if each.keeps_choices])
+        return Choices(self.carried("choices"), surfaces, self.place)
 
     def _carried_results(self) -> CarriedResults | None:
         if not self.is_shared:
@@ -544,7 +553,8 @@ class App:
     ) -> Kernel:
         """A kernel that serves `server`. Where several processes on one state serve it under the
         same name, a client may answer to one of them what another one asked, once, and have its
-        session at any; not where it `keeps_choices`, which would be lost without a word."""
+        session at any. A server that is alone keeps choices in its memory: there a session that
+        `keeps_choices` ends with it, since they would be lost without a word."""
         shared, kind = self.state.shared, f"request state of {name}"
 
         async def key() -> bytes:
@@ -563,7 +573,7 @@ class App:
         seal = RequestState(key, use_once, clock=self.state.now)
         sessions = self.shared_sessions
         ids = SessionIds(sessions.key, name, sessions.links, clock=self.state.now)
-        known = None if keeps_choices else ids
+        known = None if keeps_choices and not self.is_shared else ids
         return Kernel(server, settings, seal, self.tasks, self.tracing, known)
 
     def name_of(self, actor: str) -> str:

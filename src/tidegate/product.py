@@ -168,8 +168,8 @@ class SurfaceEntry(NamedTuple):
     `statement_rules` is the place of the function that makes of its settings the rules for sources
     of the engine of the same name, whatever surface they are used through. `extended`: its settings
     have `extended`, for tools that are newer than its document. `in_demo`: the demo serves it.
-    `keeps_choices`: later calls of a caller depend on what it has chosen or opened by earlier ones,
-    which one process keeps."""
+    `keeps_choices`: later calls of a caller depend on what it has chosen or opened by earlier ones
+    (`ToolContext.gate.choices`)."""
 
     module: str
     settings: str | None = None

@@ -26,12 +26,15 @@ _PREFIX = "io.modelcontextprotocol/"
 class GatePair:
     """`kind` is one of `KINDS`; the two processes are 1 and 2. `token` may write."""
 
-    def __init__(self, kind: str, words: tuple[str, ...]) -> None:
+    def __init__(self, kind: str, folder: Path, words: tuple[str, ...]) -> None:
         """`words` name the state in a command."""
         self.kind = kind
         self.words = words
         self.token = self.make_token()
+        self.folder = folder
         self.worker_gate: WorkerGate | None = None
+        self.own_url = ""
+        """A database that is no source, where a test has one."""
         self.ports: list[int] = []
         self.states: list[Path] = []
 
@@ -132,7 +135,7 @@ def gate_pair(kind: str, folder: Path, **settings: Any) -> Iterator[GatePair]:
     given = {**settings, "auth": True, "sources": [*sources, *settings.get("sources", ())]}
     if kind == "workers":
         with worker_gate(folder, **given) as gate:
-            pair = GatePair(kind, ("--state", str(gate.state)))
+            pair = GatePair(kind, folder, ("--state", str(gate.state)))
             pair.worker_gate, pair.states = gate, [gate.state, gate.state]
             yield pair
         return
@@ -154,7 +157,7 @@ def gate_pair(kind: str, folder: Path, **settings: Any) -> Iterator[GatePair]:
             file = directory / "settings.json"
             file.write_text(json.dumps({**shared, "state": str(directory / "state")}))
             file.chmod(0o600)
-            pair = pair or GatePair(kind, ("--config", str(file)))
+            pair = pair or GatePair(kind, folder, ("--config", str(file)))
             served = stack.enter_context(
                 serving(("serve", "--config", str(file)), directory / "state")
             )

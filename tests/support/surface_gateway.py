@@ -62,6 +62,7 @@ class SqliteGate:
         self._sources = sources
         self._gateway: Gateway | None = None
         self.calls: list[Call] = []
+        self.choices = None
         self.operators: list[str] = []
         """The people with accounts."""
         self.clock: Callable[[], float] = time.time

@@ -3,24 +3,41 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from urllib.parse import quote
 
 import pytest
 
-from support.gate_pair import KINDS, GatePair, gate_pair
+from support import postgres_server
+from support.gate_pair import KINDS, MODERN, GatePair, gate_pair
+
+REVISIONS = ("2025-06-18", MODERN)
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[GatePair]:
-    with gate_pair(request.param, tmp_path_factory.mktemp("pair")) as made:
+    server = postgres_server.shared()
+    database = server.new_database()
+    server.ask("CREATE SCHEMA other; CREATE TABLE other.t AS SELECT 22 AS n", database)
+    data = {"name": "data", "url": server.url(database), "access": "write"}
+    folder = tmp_path_factory.mktemp("pair")
+    listed = {"hosts": ["localhost", "127.0.0.1"], "directories": [str(folder)]}
+    with gate_pair(request.param, folder, sources=[data], temporary_sources=listed) as made:
+        plain = server.tcp_url(server.new_database())
+        made.own_url = plain.replace("${ENV:PGTEST_PASSWORD}", quote(postgres_server.PASSWORD))
         yield made
+    server.drop_database(database)
 
 
 def test_the_rest_of_a_result_is_shown_by_either_of_them(pair: GatePair) -> None:
     client = pair.client()
-    found = json.loads(client.call(1, "query", sql="SELECT id FROM items ORDER BY id", max_rows=7))
+    found = json.loads(
+        client.call(1, "query", source="shop", sql="SELECT id FROM items ORDER BY id", max_rows=7)
+    )
     shown, pages = list(found["rows"]), 0
     while handle := found.get("more"):
         pages += 1
@@ -34,7 +51,7 @@ def test_the_rest_of_a_result_is_shown_by_either_of_them(pair: GatePair) -> None
 def test_a_result_that_is_too_large_names_the_process_that_has_it(pair: GatePair) -> None:
     text = "SELECT id, printf('%.4000c', 'x') AS x FROM items"
     client = pair.client()
-    handle = json.loads(client.call(1, "query", sql=text, max_rows=1))["more"]
+    handle = json.loads(client.call(1, "query", source="shop", sql=text, max_rows=1))["more"]
     refused = client.call(2, "more", handle=handle)
     assert refused.startswith("result.gone: ")
     assert ("worker 1" if pair.kind == "workers" else f"the gate {pair.gate_id(1)}") in refused
@@ -44,7 +61,73 @@ def test_a_result_that_is_too_large_names_the_process_that_has_it(pair: GatePair
 def test_rows_that_were_read_under_other_settings_are_not_shown_elsewhere(pair: GatePair) -> None:
     client, other = pair.client(), pair.client()
     other.headers["Authorization"] = f"Bearer {pair.make_token()}"
-    handle = json.loads(client.call(1, "query", sql="SELECT id FROM items", max_rows=5))["more"]
+    handle = json.loads(
+        client.call(1, "query", source="shop", sql="SELECT id FROM items", max_rows=5)
+    )["more"]
     for at in (1, 2):
         assert other.call(at, "more", handle=handle).startswith("result.gone: ")
     assert json.loads(client.call(2, "more", handle=handle, max_rows=5))["rows"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_where_a_caller_has_switched_to_holds_at_both(pair: GatePair, revision: str) -> None:
+    client = pair.client("/mcp/workbench", revision)
+    listed = json.loads(client.call(1, "list_connections"))["connections"]
+    data = next(each["id"] for each in listed if each["name"] == "data")
+    for at, schema in ((1, "other"), (2, "public"), (1, "other")):
+        client.call(at, "switch_schema", connection_id=data, schema=schema)
+        for other in (1, 2):
+            client.call(other, "connect", connection_id=data)
+            status = json.loads(client.call(other, "get_connection_status", connection_id=data))
+            assert status["current_schema"] == schema
+    found = client.call(2, "execute_query", connection_id=data, query="SELECT n FROM t")
+    assert "22" in found, found
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_default_of_a_session_holds_at_both(pair: GatePair, revision: str) -> None:
+    client = pair.client("/mcp/postgres", revision)
+    for at, name, text in (
+        (1, "data", "SELECT n FROM other.t"), (2, "shop", "SELECT 7 AS n FROM items LIMIT 1"),
+    ):  # fmt: skip
+        client.call(at, "query_database", query=f"set default database to {name}")
+        for other in (1, 2):
+            found = client.call(other, "query_database", query=text)
+            assert '{"n": 22}' in found or '{"n": 7}' in found, found
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_an_id_of_a_saved_source_works_at_both_until_it_is_closed(
+    pair: GatePair, revision: str
+) -> None:
+    client = pair.client("/mcp/jdbc", revision)
+    id = json.loads(client.call(1, "connect", url="shop"))["id"]
+    for at in (2, 1, 2):
+        assert "items" in client.call(at, "discover", connectionId=id, schemaPattern="%")
+    other = pair.client("/mcp/jdbc", REVISIONS[0])
+    assert "Invalid connection" in other.call(2, "discover", connectionId=id, schemaPattern="%")
+    client.call(2, "close", connectionId=id)
+    assert "Invalid connection" in client.call(2, "discover", connectionId=id, schemaPattern="%")
+
+
+def test_what_one_process_alone_has_is_refused_elsewhere_with_its_name(pair: GatePair) -> None:
+    client = pair.client("/mcp/jdbc", REVISIONS[0])
+    file = pair.folder / "own.db"
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS own (n INTEGER)")
+    opened = json.loads(client.call(1, "connect", url=f"jdbc:sqlite:{file}"))
+    assert "own" in client.call(1, "discover", connectionId=opened["id"], schemaPattern="%")
+    answer = client.call(2, "discover", connectionId=opened["id"], schemaPattern="%")
+    if pair.kind == "workers":  # of which one has all calls of this caller
+        assert '"own"' in answer
+    else:
+        assert f"opened by the gate {pair.gate_id(1)}, which has it alone" in answer
+    default = pair.client("/mcp/postgres", REVISIONS[0])
+    default.call(1, "query_database", query=f"set default database to {pair.own_url}")
+    question = "SELECT 5 AS n"
+    assert '{"n": 5}' in default.call(1, "query_database", query=question)
+    answer = default.call(2, "query_database", query=question)
+    if pair.kind == "workers":
+        assert '{"n": 5}' in answer
+    else:
+        assert f"opened by the gate {pair.gate_id(1)}, which has it alone" in answer

@@ -46,6 +46,7 @@ from tidegate.tracing import StatementTrace, Trace
 
 if TYPE_CHECKING:
     from tidegate.gateway.carried_results import CarriedResults
+    from tidegate.gateway.choices import Choices
     from tidegate.gateway.joined_tables import Joins
     from tidegate.gateway.open_transactions import OpenTransaction, OpenTransactions
     from tidegate.gateway.source_connection import SourceConnection
@@ -100,6 +101,8 @@ class Services(NamedTuple):
     """What calls cost."""
     carried: CarriedResults | None = None
     """The results that other processes on the state may be asked for."""
+    choices: Choices | None = None
+    """What callers have chosen at any process on the state."""
 
 
 class ApprovalState(msgspec.Struct, frozen=True):

@@ -46,6 +46,7 @@ from tidegate.tracing import Tracing
 
 if TYPE_CHECKING:
     from tidegate.gateway.carried_results import CarriedResults
+    from tidegate.gateway.choices import Choices
 
 _SIGHT_S = 0.1
 BY_OPERATOR = "Ask the user before you send it again."
@@ -87,6 +88,8 @@ class GatewayOptions(NamedTuple):
     """After so long without sight of the state what runs is ended, and answers are withheld."""
     carried: CarriedResults | None = None
     """The results that other processes on the state may be asked for."""
+    choices: Choices | None = None
+    """What callers have chosen at any process on the state."""
 
 
 _NO_OPTIONS = GatewayOptions()
@@ -121,8 +124,9 @@ class Gateway:
             *(connections, audit, history, approvals, ResultCache(), key, clock),
             *(judging_limiter(), statement_rules or _no_rules, transactions),
             *(self.handle, (handlers or Handlers()).find, changes, observers, budgets),
-            options.carried,
+            *(options.carried, options.choices),
         )
+        self.choices = options.choices
         self._tracing = tracing or Tracing()
         self._fault_log = FaultLog()
         self.running = RunningCalls()
@@ -139,6 +143,9 @@ class Gateway:
             join_trace(ctx, tracer)
         try:
             find(ctx)
+            choices = self.choices
+            if choices is not None and call.surface in choices.surfaces:
+                await choices.load_target(ctx)
             for _, action, concerns in steps_of(type(call.request), ctx.source.engine):
                 if concerns is None or concerns(ctx):
                     waiting = action(ctx)

@@ -92,6 +92,8 @@ async def switch_database(ctx: CallContext) -> ConnectionState:
     request = ctx.call.request
     if isinstance(request, Switch):
         ctx.connection.switch(ctx.call.actor, ctx.call.surface, request)
+        if ctx.services.choices is not None:
+            await ctx.services.choices.keep_target(ctx)
     return ctx.connection.state(ctx.call.actor, ctx.call.surface)
 
 

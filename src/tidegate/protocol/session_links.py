@@ -119,3 +119,8 @@ class SessionLinks:
 def digest_of(id: str) -> bytes:
     """By which processes name a session to each other."""
     return hmac.digest(b"tidegate session", id.encode("utf-8", "replace"), "sha256")[:_DIGEST_BYTES]
+
+
+def state_id_of(id: str) -> str:
+    """The id of the state of a session, the same at every process; only its client can know it."""
+    return hmac.digest(b"tidegate state", id.encode("utf-8", "replace"), "sha256").hex()[:32]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from tidegate.model.actors import Actor
 from tidegate.protocol.session import Session
 from tidegate.protocol.session_ids import Agreed, SessionIds
-from tidegate.protocol.session_links import Kind, SessionMessage, digest_of
+from tidegate.protocol.session_links import Kind, SessionMessage, digest_of, state_id_of
 from tidegate.protocol.session_state import SessionStates
 
 MOST_SESSIONS = 4096
@@ -71,6 +71,7 @@ class Sessions:
             session.actor.id, session.revision.name, session.client, session.capabilities
         )
         session.ready = True  # the client may tell another process that it is
+        session.state.id = state_id_of(session.id)
         self._sessions[session.id] = session
         self._link(session)
 
@@ -119,6 +120,7 @@ class Sessions:
     def _restore(self, id: str, actor: Actor, agreed: Agreed) -> Session:
         session = Session(actor)
         session.id = id
+        session.state.id = state_id_of(id)
         session.ready = True
         self.restore(session, agreed)
         self._keep(session)

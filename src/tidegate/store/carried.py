@@ -17,7 +17,6 @@ import msgspec
 from tidegate.store.encryption import decrypt, encrypt
 
 MOST_OF_OWNER = 64
-"""Values of one kind that an owner has; the one that ends first makes room."""
 
 
 class Carried(NamedTuple):
@@ -32,9 +31,11 @@ class Carried(NamedTuple):
 class CarriedStore(Protocol):
     """Values in parts, numbered from 0."""
 
-    def put(self, value: Carried, parts: Sequence[bytes], now: float) -> None:
+    def put(
+        self, value: Carried, parts: Sequence[bytes], now: float, most: int = MOST_OF_OWNER
+    ) -> None:
         """Keep a value in place of the one with this kind and id, and remove what has ended by
-        `now` and what its owner has too much of this kind."""
+        `now`. Of more than `most` of this kind and owner those go that end first."""
         ...
 
     def read(
@@ -61,13 +62,21 @@ class CarriedValues:
         self._clock = clock
         self._key = b""
 
-    def put(self, id: str, owner: str, parts: Sequence[bytes], lifetime_s: float) -> None:
-        """Keep a value for so long. Raises: TidegateError STATE_FAILED."""
+    def put(
+        self,
+        id: str,
+        owner: str,
+        parts: Sequence[bytes],
+        lifetime_s: float,
+        most: int = MOST_OF_OWNER,
+    ) -> None:
+        """Keep a value for so long, one of `most` of its owner. Raises: TidegateError
+        STATE_FAILED."""
         now = self._clock()
         sealed = [
             encrypt(self._find_key(), part, self._bound(id, n)) for n, part in enumerate(parts)
         ]
-        self._store.put(Carried(self._kind, id, owner, now + lifetime_s), sealed, now)
+        self._store.put(Carried(self._kind, id, owner, now + lifetime_s), sealed, now, most)
 
     def read(self, id: str, first: int = 0, last: int = 0) -> list[bytes]:
         """The parts with these numbers; fewer where they are not there, or were not made by this

@@ -33,6 +33,26 @@ REASON = "tidegate/reason"
 """The field of `_meta` for what a call is for."""
 
 
+class Choices(Protocol):
+    """What callers have chosen or opened, for their calls that come to other processes. `place`
+    names this process, for people."""
+
+    @property
+    def place(self) -> str: ...
+    async def find(self, owner: str, name: str) -> bytes | None:
+        """What was kept under a name for an owner: a session or an actor, by its id. Raises:
+        TidegateError STATE_FAILED."""
+        ...
+
+    async def keep(self, owner: str, name: str, value: bytes, lifetime_s: float = ...) -> None:
+        """Keep it in place of what was there. Raises: TidegateError STATE_FAILED."""
+        ...
+
+    async def forget(self, owner: str, name: str) -> None:
+        """Remove it. Raises: TidegateError STATE_FAILED."""
+        ...
+
+
 class Gate(Protocol):
     """The only way to every source; `gateway.Gateway` in a running server."""
 
@@ -46,6 +66,11 @@ class Gate(Protocol):
 
     async def answer_approval(self, needed: ApprovalNeeded, call: Call, allow: bool) -> None:
         """Take a person's answer to the question that `handle` raised. Raises: TidegateError."""
+        ...
+
+    @property
+    def choices(self) -> Choices | None:
+        """What callers have chosen; None where no other process gets their calls."""
         ...
 
 

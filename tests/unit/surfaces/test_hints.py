@@ -64,6 +64,8 @@ def names_of_tools(surface: str, **section: object) -> set[str]:
 class NoGate:
     """What lists a surface's tools sends nothing through the gate."""
 
+    choices = None
+
     async def handle(self, call: object) -> Reply:
         raise AssertionError(call)
 

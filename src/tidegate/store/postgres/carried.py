@@ -14,7 +14,9 @@ class PostgresCarriedStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, value: Carried, parts: Sequence[bytes], now: float) -> None:
+    def put(
+        self, value: Carried, parts: Sequence[bytes], now: float, most: int = MOST_OF_OWNER
+    ) -> None:
         kind, id, owner, expires_at = value
         with self._database.changing(settles=False) as connection:
             connection.ask(
@@ -29,7 +31,7 @@ class PostgresCarriedStore:
                 " part FROM tidegate.carried_values WHERE kind = %s AND id IN (SELECT id FROM"
                 " tidegate.carried_values WHERE kind = %s AND owner = %s AND part = 0"
                 " AND id <> %s ORDER BY expires_at DESC OFFSET %s) FOR UPDATE SKIP LOCKED)",
-                (kind, kind, owner, id, MOST_OF_OWNER - 1),
+                (kind, kind, owner, id, most - 1),
             )
             connection.ask(
                 "DELETE FROM tidegate.carried_values WHERE kind = %s AND id = %s AND part >= %s",

@@ -18,7 +18,9 @@ class SqliteCarriedStore:
     def __init__(self, file: StateConnection) -> None:
         self._file = file
 
-    def put(self, value: Carried, parts: Sequence[bytes], now: float) -> None:
+    def put(
+        self, value: Carried, parts: Sequence[bytes], now: float, most: int = MOST_OF_OWNER
+    ) -> None:
         kind, id, owner, expires_at = value
         with self._file.changing() as connection:
             connection.execute(
@@ -29,7 +31,7 @@ class SqliteCarriedStore:
                 "DELETE FROM carried_values WHERE (kind, id) IN (SELECT kind, id FROM"
                 " carried_values WHERE kind = ? AND owner = ? AND part = 0"
                 " ORDER BY expires_at DESC LIMIT -1 OFFSET ?)",
-                (kind, owner, MOST_OF_OWNER - 1),
+                (kind, owner, most - 1),
             )
             connection.executemany(
                 "INSERT INTO carried_values (kind, id, part, owner, body, expires_at)"

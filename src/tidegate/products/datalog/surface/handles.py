@@ -13,11 +13,14 @@ from collections.abc import Iterable
 from functools import partial
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import CloseTemporary
 from tidegate.products.datalog.requests import DatalogTarget, TargetKind
 from tidegate.products.datalog.surface.errors import invalid
 from tidegate.products.datalog.surface.settings import DatalogSettings
+from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
 from tidegate.surfaces.tool_context import ToolContext
 
 ARGUMENT: dict[TargetKind, str] = {
@@ -40,6 +43,16 @@ Key = tuple[str, str, bytes]
 """What was opened, where, and how."""
 
 
+class _Reopened(msgspec.Struct, frozen=True, array_like=True):
+    """How an id in a saved source is opened at another process; `within` is the id of its store,
+    empty if it is in none."""
+
+    target: DatalogTarget
+    source: str
+    key: Key
+    within: str
+
+
 def unknown(kind: TargetKind, id: str) -> TidegateError:
     """The refusal of an id that the caller does not have."""
     code = f":unknown-{kind.replace('_', '-')}"
@@ -59,9 +72,11 @@ class Handle:
         *,
         temporary: bool,
         within: Handle | None = None,
+        id: str = "",
     ) -> None:
-        self.id = f"{target.kind.replace('_', '-')}-{uuid.uuid4()}"
+        self.id = id or f"{target.kind.replace('_', '-')}-{uuid.uuid4()}"
         self.actor = context.actor.id
+        self.session = context.context.state_id
         self.state_id = context.new_state().id
         self.target = target
         self.source = source
@@ -91,8 +106,16 @@ class HandleTable:
                 hint="Close some of them.",
             )
 
-    def add(self, handle: Handle) -> None:
-        """Keep an id until it ends."""
+    async def add(self, handle: Handle) -> None:
+        """Keep an id until it ends. Raises: TidegateError STATE_FAILED."""
+        self._insert(handle)
+        how = b""
+        if not handle.temporary:
+            within = "" if handle.within is None else handle.within.id
+            how = msgspec.json.encode(_Reopened(handle.target, handle.source, handle.key, within))
+        await keep_handle(handle.context, handle.id, handle.session, how)
+
+    def _insert(self, handle: Handle) -> None:
         self._handles[handle.id] = handle
         state = handle.context.find_state(handle.state_id)
         if state is not None:
@@ -108,8 +131,9 @@ class HandleTable:
         state = context.context.state_id
         return [each for each in self._handles.values() if state and each.state_id == state]
 
-    def find(self, context: ToolContext, kind: TargetKind, id: str) -> Handle:
-        """The caller's own id of a kind. Raises: TidegateError ARGUMENT_INVALID."""
+    async def find(self, context: ToolContext, kind: TargetKind, id: str) -> Handle:
+        """The caller's own id of a kind, which may be from another process. Raises: TidegateError
+        ARGUMENT_INVALID, SOURCE_UNKNOWN, STATE_FAILED."""
         handle = self._handles.get(id)
         if (
             handle is None
@@ -117,9 +141,28 @@ class HandleTable:
             or handle.actor != context.actor.id
             or context.find_state(handle.state_id) is None
         ):
-            raise unknown(kind, id)
+            handle = await self._bring(context, kind, id)
         handle.context = context
         self._renew(handle)
+        return handle
+
+    async def _bring(self, context: ToolContext, kind: TargetKind, id: str) -> Handle:
+        """An id of the caller that another process has opened, opened here as well. Raises: as
+        `find`."""
+        found = await find_handle(context, id)
+        if found is None:
+            raise unknown(kind, id)
+        if not found.how:
+            raise found.elsewhere(_WORDS[kind])
+        how = msgspec.json.decode(found.how, type=_Reopened)
+        if how.target.kind != kind:
+            raise unknown(kind, id)
+        self.check_room(context)
+        within = await self.find(context, "kv", how.within) if how.within else None
+        handle = Handle(
+            context, how.target, how.source, how.key, temporary=False, within=within, id=id
+        )
+        self._insert(handle)
         return handle
 
     async def close(self, handle: Handle) -> None:
@@ -127,6 +170,7 @@ class HandleTable:
         for each in list(self._handles.values()):
             if each is handle or each.within is handle:
                 self._forget(each.id)
+                await forget_handle(handle.context, each.id)
         used = any(each.source == handle.source for each in self._handles.values())
         if handle.temporary and not used:
             request = CloseTemporary(handle.source)

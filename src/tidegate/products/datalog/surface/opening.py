@@ -80,7 +80,7 @@ class Opener:
         self, context: ToolContext, given: Arguments, kind: TargetKind
     ) -> Mapping[str, Any]:
         """Open an index in a store; with writes on an absent one is made. Raises: TidegateError."""
-        store = self._handles.find(context, "kv", text_of(given, "kv"))
+        store = await self._handles.find(context, "kv", text_of(given, "kv"))
         target = DatalogTarget(kind, _options(given, "opts"), store.target.client)
         key = (kind, store.id, msgspec.json.encode(target))
         handle = self._handles.same(context, key)
@@ -90,14 +90,14 @@ class Opener:
                 context, target, store.source, key, temporary=store.temporary, within=store
             )
             await self._ask_to_open(context, handle, target, {}, None)
-            self._handles.add(handle)
+            await self._handles.add(handle)
         return {ARGUMENT[kind]: handle.id, "kv": store.id}
 
     async def close(
         self, context: ToolContext, given: Arguments, kind: TargetKind
     ) -> Mapping[str, Any]:
         """Close an id and those within it. Raises: TidegateError."""
-        handle = self._handles.find(context, kind, text_of(given, ARGUMENT[kind]))
+        handle = await self._handles.find(context, kind, text_of(given, ARGUMENT[kind]))
         await self._handles.close(handle)
         return {ARGUMENT[kind]: handle.id, "closed": True}
 
@@ -149,7 +149,7 @@ class Opener:
             raise
         if known is not None:
             return known
-        self._handles.add(handle)
+        await self._handles.add(handle)
         return handle
 
     async def _source(self, context: ToolContext, url: str) -> str:

@@ -78,7 +78,7 @@ class Operations:
         id = text_of(given, ARGUMENT[kind])
         own = {name: each for name, each in given.items() if name != ARGUMENT[kind]}
         arguments = _checked(read_texts(operation.value, own))
-        handle = self._handles.find(context, kind, id)
+        handle = await self._handles.find(context, kind, id)
         request = DatalogRequest(
             operation=operation,
             target=handle.target,

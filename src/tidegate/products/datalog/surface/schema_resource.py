@@ -55,7 +55,7 @@ class SchemaResource:
     async def _read(self, context: ToolContext, variables: Mapping[str, str]) -> bytes:
         name = unquote(variables["database"])
         if name.startswith("database-"):
-            source = self._handles.find(context, "database", name).source
+            source = (await self._handles.find(context, "database", name)).source
         else:
             source = name
         catalog = await context.handle(Browse("catalog"), source, Catalog)

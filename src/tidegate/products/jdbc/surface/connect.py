@@ -78,7 +78,7 @@ class Connector:
     async def close(self, context: ToolContext, args: CloseArgs) -> Mapping[str, Any]:
         """Close a connection; returns the fields of the reply. Raises: TidegateError."""
         async with self._connections.order(context):
-            connection = self._connections.find(context, args.connection_id)
+            connection = await self._connections.find(context, args.connection_id)
             await self._connections.close(connection)
             return {"status": "closed", "connectionId": connection.id}
 
@@ -103,7 +103,7 @@ class Connector:
             process=opened.process,
             types=driver.types,
         )
-        self._connections.add(connection)
+        await self._connections.add(connection)
         return _reply(connection, driver)
 
     async def _by_name(self, context: ToolContext, name: str) -> Mapping[str, Any]:
@@ -125,7 +125,7 @@ class Connector:
         connection = Connection(
             context, source.name, source.dialect, temporary=False, types=driver.types
         )
-        self._connections.add(connection)
+        await self._connections.add(connection)
         return _reply(connection, driver)
 
 

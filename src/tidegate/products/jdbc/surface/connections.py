@@ -13,11 +13,22 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from weakref import WeakValueDictionary
 
+import msgspec
+
 from tidegate.engines.common.errors import PROCESS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import CloseTemporary
 from tidegate.products.jdbc.surface.settings import JdbcSettings
+from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
 from tidegate.surfaces.tool_context import ToolContext
+
+
+class _Reopened(msgspec.Struct, frozen=True, array_like=True):
+    """How a connection to a saved source is opened at another process."""
+
+    source: str
+    dialect: str
+    types: str
 
 
 class Connection:
@@ -36,9 +47,11 @@ class Connection:
         redact: Callable[[str], str] = str,
         process: str = "",
         types: str = "",
+        id: str = "",
     ) -> None:
-        self.id = str(uuid.uuid4())
+        self.id = id or str(uuid.uuid4())
         self.actor = context.actor.id
+        self.session = context.context.state_id
         self.state_id = context.new_state().id
         self.source = source
         self.dialect = dialect
@@ -82,25 +95,50 @@ class ConnectionTable:
             if not self._opening[actor]:
                 del self._opening[actor]
 
-    def add(self, connection: Connection) -> None:
-        """Keep a connection until it ends."""
+    async def add(self, connection: Connection) -> None:
+        """Keep a connection until it ends. Raises: TidegateError STATE_FAILED."""
+        self._insert(connection)
+        how = b""
+        if not connection.temporary:
+            again = _Reopened(connection.source, connection.dialect, connection.types)
+            how = msgspec.msgpack.encode(again)
+        await keep_handle(connection.context, connection.id, connection.session, how)
+
+    def _insert(self, connection: Connection) -> None:
         self._connections[connection.id] = connection
         state = connection.context.find_state(connection.state_id)
         if state is not None:
             state.on_close(partial(self._forget, connection.id))
         self._renew(connection)
 
-    def find(self, context: ToolContext, id: str) -> Connection:
-        """The caller's own connection. Raises: TidegateError SOURCE_UNKNOWN."""
+    async def find(self, context: ToolContext, id: str) -> Connection:
+        """The caller's own connection, which may be from another process. Raises: TidegateError
+        SOURCE_UNKNOWN, STATE_FAILED."""
         connection = self._connections.get(id)
         if (
             connection is None
             or connection.actor != context.actor.id
             or context.find_state(connection.state_id) is None
         ):
-            raise _invalid()
+            connection = await self._bring(context, id)
         connection.context = context
         self._renew(connection)
+        return connection
+
+    async def _bring(self, context: ToolContext, id: str) -> Connection:
+        """A connection of the caller that another process has opened, opened here as well. Raises:
+        TidegateError SOURCE_UNKNOWN, STATE_FAILED."""
+        found = await find_handle(context, id)
+        if found is None:
+            raise _invalid()
+        if not found.how:
+            raise found.elsewhere("connection")
+        how = msgspec.msgpack.decode(found.how, type=_Reopened)
+        with self.room(context):
+            connection = Connection(
+                context, how.source, how.dialect, temporary=False, types=how.types, id=id
+            )
+            self._insert(connection)
         return connection
 
     def only_dialect(self, context: ToolContext) -> str | None:
@@ -112,6 +150,7 @@ class ConnectionTable:
     async def close(self, connection: Connection) -> None:
         """End a connection, with its source if that was opened for it."""
         self._forget(connection.id)
+        await forget_handle(connection.context, connection.id)
         if connection.temporary:
             request = CloseTemporary(connection.source)
             await connection.context.handle(request, None, bool)

@@ -51,7 +51,7 @@ class Discovery:
         if args.table is None and args.schema_pattern is None:
             raise wrong_argument("table", "missing", "is required")
         async with self._connections.order(context):
-            connection = self._connections.find(context, args.connection_id)
+            connection = await self._connections.find(context, args.connection_id)
             async with self._connections.using(connection):
                 return await _described(context, connection, args)
 

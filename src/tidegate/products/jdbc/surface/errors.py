@@ -90,7 +90,9 @@ def error_text(error: TidegateError, tool: str) -> str:
     """The text of an error, with the document's phrase before it."""
     message = error.message
     if error.code is Code.SOURCE_UNKNOWN and tool != "connect":
-        return "Invalid connection"  # its source has ended
+        is_elsewhere = error.details.get("cause") == "elsewhere"
+        # Otherwise its source has ended.
+        return f"Invalid connection: {message}" if is_elsewhere else "Invalid connection"
     phrase = _phrase(error, tool)
     if phrase == "Driver not found":
         return message if message.startswith(phrase) else f"{phrase}: {message}"

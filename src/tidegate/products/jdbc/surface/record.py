@@ -120,7 +120,7 @@ class Recorder:
             owner = context.context.state_id or f"actor {context.actor.id}"
             connection = None
             if args.connection_id is not None:
-                connection = self._connections.find(context, args.connection_id)
+                connection = await self._connections.find(context, args.connection_id)
             if connection is None:
                 return await self._extract(context, owner, args, None)
             async with self._connections.using(connection):

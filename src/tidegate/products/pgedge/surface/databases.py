@@ -6,6 +6,8 @@ import asyncio
 from time import monotonic
 from typing import TypeVar
 
+import msgspec
+
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.builtin_actors import ANONYMOUS
 from tidegate.model.actors import Actor
@@ -13,7 +15,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, Request
 from tidegate.products.pgedge.surface.errors import is_not_ready
 from tidegate.products.pgedge.surface.settings import PostgresSettings
-from tidegate.surfaces.tool_context import ToolContext
+from tidegate.surfaces.tool_context import Choices, ToolContext
 
 PayloadT = TypeVar("PayloadT")
 
@@ -21,6 +23,13 @@ _FIRST_WAIT_S = 0.1
 _MOST_KNOWN = 1_024
 _DEFAULT = "postgres.default_source"
 """The name of a session's default source in its state."""
+
+
+class _Default(msgspec.Struct, frozen=True, array_like=True):
+    """A default that all processes know; `place` is the one that alone has its source."""
+
+    source: str
+    place: str = ""
 
 
 class Databases:
@@ -33,13 +42,15 @@ class Databases:
         self._defaults: dict[str, str] = {}
         """The default sources of callers without a session, by the id of the actor."""
 
-    def name_of(self, context: ToolContext, given: str | None) -> str | None:
+    async def name_of(self, context: ToolContext, given: str | None) -> str | None:
         """The source that a call is about: the one it names, else the default of its session or
         token, else that of the settings, unless the token is bound to others. None means the only
-        one that its caller may see."""
+        one that its caller may see. Raises: TidegateError SOURCE_UNKNOWN, STATE_FAILED."""
         if given:
             return given
-        if context.context.state_id:
+        if context.gate.choices is not None:
+            chosen = await _kept_default(context, context.gate.choices)
+        elif context.context.state_id:
             chosen = context.new_state().get(_DEFAULT)
         else:
             chosen = self._defaults.get(context.actor.id)
@@ -50,15 +61,23 @@ class Databases:
         bound = actor.sources is not None and actor.tags is None
         return None if bound and default not in (actor.sources or ()) else default
 
-    def set_default(self, context: ToolContext, source: str) -> None:
+    async def set_default(
+        self, context: ToolContext, source: str, *, temporary: bool = False
+    ) -> None:
         """Make it the source of later calls that name none: of the session, or where there is none
-        of the token. Raises: TidegateError ARGUMENT_INVALID where there is neither."""
+        of the token. Raises: TidegateError STATE_FAILED, ARGUMENT_INVALID where there is neither.
+        """
+        choices = context.gate.choices
+        if choices is not None and (context.context.state_id or not _is_anonymous(context.actor)):
+            kept = _Default(source, choices.place if temporary else "")
+            await choices.keep(_owner_of(context), _DEFAULT, msgspec.json.encode(kept))
+            return
         if context.context.state_id:
             # With the session itself, so that others cannot make it forgotten.
             context.new_state()[_DEFAULT] = source
             return
         actor = context.actor.id
-        if actor.partition("-")[0] == ANONYMOUS.id:
+        if _is_anonymous(context.actor):
             raise no_owner()
         self._defaults.pop(actor, None)
         if len(self._defaults) >= _MOST_KNOWN:
@@ -122,6 +141,31 @@ class Databases:
         if len(self._reached) >= _MOST_KNOWN:
             self._reached.clear()
         self._reached.add(source)
+
+
+async def _kept_default(context: ToolContext, choices: Choices) -> str | None:
+    """The default that was set at any process. Raises: TidegateError SOURCE_UNKNOWN if its source
+    is at another process alone; STATE_FAILED."""
+    body = await choices.find(_owner_of(context), _DEFAULT)
+    if body is None:
+        return None
+    kept = msgspec.json.decode(body, type=_Default)
+    if kept.place not in ("", choices.place):
+        raise TidegateError(
+            Code.SOURCE_UNKNOWN,
+            f"The default of this session is a database that was opened by {kept.place}, which has"
+            " it alone",
+            hint="Set the default again, or name a source in the call.",
+        )
+    return kept.source
+
+
+def _owner_of(context: ToolContext) -> str:
+    return context.context.state_id or context.actor.id
+
+
+def _is_anonymous(actor: Actor) -> bool:
+    return actor.id.partition("-")[0] == ANONYMOUS.id
 
 
 def no_owner() -> TidegateError:

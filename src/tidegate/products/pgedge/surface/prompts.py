@@ -136,7 +136,7 @@ async def _complete(
     chosen: Mapping[str, str],
 ) -> Completion:
     """Names of tables or schemas that begin with what was typed, as the caller sees them."""
-    source = databases.name_of(context, None)
+    source = await databases.name_of(context, None)
     catalog = await databases.handle(context, source, Browse("catalog"), Catalog, quiet=True)
     if kind.startswith("schema"):
         names = {table.schema for table in catalog.tables}

@@ -109,12 +109,12 @@ class QueryTool:
             if phrase.rest is None:
                 if not in_session and context.context.state_id:
                     raise no_owner()
-                return await self._set_default(context, source)
+                return await self._set_default(context, source, temporary=phrase.is_url)
             query = phrase.rest
             if phrase.is_url:
                 place = await place_note(context, source)
         else:
-            source = self._databases.name_of(context, source)
+            source = await self._databases.name_of(context, source)
         if has_misplaced_url(query):
             raise TidegateError(
                 Code.ARGUMENT_INVALID,
@@ -171,9 +171,11 @@ class QueryTool:
         )
         return is_sql(query, catalog.dialect, catalog)
 
-    async def _set_default(self, context: ToolContext, source: str) -> ToolResult:
+    async def _set_default(
+        self, context: ToolContext, source: str, *, temporary: bool
+    ) -> ToolResult:
         """Use the source for later calls of the session that name none. Raises: TidegateError."""
-        self._databases.set_default(context, source)
+        await self._databases.set_default(context, source, temporary=temporary)
         catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
         count = len(catalog.tables)
         reply = (

@@ -103,7 +103,7 @@ class Resources:
         is the default."""
         entries = await context.sources()
         own = [entry.source for entry in entries if find(entry.source.dialect) is _POSTGRES]
-        if len(entries) < 2 or self._databases.name_of(context, None) is not None:
+        if len(entries) < 2 or await self._databases.name_of(context, None) is not None:
             return [_listed(uri, name, description) for uri, name, description in RESOURCES]
         return [
             _listed(f"{uri}?source={quote(source.name)}", f"{name} ({source.name})", description)
@@ -119,7 +119,7 @@ class Resources:
 
     async def read(self, context: ToolContext, uri: str, given: str | None) -> bytes:
         """The payload of a resource as JSON. Raises: TidegateError; KeyError for another URI."""
-        source = self._databases.name_of(context, given)
+        source = await self._databases.name_of(context, given)
         if await self._databases.dialect_of(context, source) not in ("postgres", None):
             # What the gate says of the source itself comes first.
             await context.handle(ShowStatus(), source, ConnectionState)

@@ -88,7 +88,7 @@ class SchemaTool:
 
     async def run(self, context: ToolContext, args: SchemaArgs) -> ToolResult:
         """Answer one call. Raises: TidegateError."""
-        source = self._databases.name_of(context, args.source)
+        source = await self._databases.name_of(context, args.source)
         catalog = await self._databases.handle(context, source, Browse("catalog"), Catalog)
         details: Details = {}
         if find(catalog.dialect) is find("postgres"):

@@ -68,7 +68,7 @@ async def _embed(context: ToolContext, args: EmbeddingArgs) -> ToolResult:
 
 
 async def _search(databases: Databases, context: ToolContext, args: SimilarityArgs) -> ToolResult:
-    source = databases.name_of(context, args.source)
+    source = await databases.name_of(context, args.source)
 
     async def handle(request: Any, expected: Any) -> Any:
         return await databases.handle(context, source, request, expected, quiet=True)

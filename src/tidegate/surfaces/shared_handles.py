@@ -1,0 +1,61 @@
+"""Ids that a tool has given to a caller, for calls with them that come to another process.
+
+What an id names is in the memory of the process that opened it. Where another process may get the
+next call, that process keeps in the state where the id is from, and, if any process can open it
+again, how. What only one process can have, such as a login that a caller typed, a file of its
+machine or a driver's process, is refused elsewhere with the name of that process.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from tidegate.errors import Code, TidegateError
+from tidegate.surfaces.tool_context import ToolContext
+
+LIFETIME_S = 86_400.0
+
+
+class SharedHandle(msgspec.Struct, frozen=True, array_like=True):
+    """An id of a caller. `session` is that of the caller's session, empty without one; `how` says
+    how it is opened at another process, empty if it cannot be."""
+
+    place: str
+    session: str
+    how: bytes = b""
+
+    def elsewhere(self, what: str) -> TidegateError:
+        """The refusal of an id of which `place` alone has what it names."""
+        return TidegateError(
+            Code.SOURCE_UNKNOWN,
+            f"The {what} was opened by {self.place}, which has it alone",
+            hint="Open it again here, or send your calls there.",
+            details={"cause": "elsewhere"},
+        )
+
+
+async def keep_handle(context: ToolContext, id: str, session: str, how: bytes = b"") -> None:
+    """Keep where an id of this caller is from. Raises: TidegateError STATE_FAILED."""
+    choices = context.gate.choices
+    if choices is not None:
+        body = msgspec.msgpack.encode(SharedHandle(choices.place, session, how))
+        await choices.keep(context.actor.id, f"handle {id}", body, LIFETIME_S)
+
+
+async def find_handle(context: ToolContext, id: str) -> SharedHandle | None:
+    """What is known of an id that is not here; None if another process did not give it to this
+    caller, in this session. Raises: TidegateError STATE_FAILED."""
+    choices = context.gate.choices
+    body = None if choices is None else await choices.find(context.actor.id, f"handle {id}")
+    if choices is None or body is None:
+        return None
+    found = msgspec.msgpack.decode(body, type=SharedHandle)
+    if found.place == choices.place or found.session != context.context.state_id:
+        return None  # it has ended here, or is of another session of this caller
+    return found
+
+
+async def forget_handle(context: ToolContext, id: str) -> None:
+    """An id was closed. Raises: TidegateError STATE_FAILED."""
+    if context.gate.choices is not None:
+        await context.gate.choices.forget(context.actor.id, f"handle {id}")
