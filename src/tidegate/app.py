@@ -317,7 +317,9 @@ class App:
             *(self.mailbox, self.gateway.running, self.connections.source_of),
             "" if self.lease is None else self.lease.id,
         )
-        self.shared_sessions = SharedSessions(self.state, self.siblings, self.mailbox)
+        self.shared_sessions = SharedSessions(
+            self.state, self.siblings, self.mailbox, reaches_gates=self.lease is not None
+        )
         self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)
         self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel(body.decode()))
 

@@ -68,6 +68,7 @@ class Client:
             "Authorization": f"Bearer {pair.token}", "Content-Type": "application/json",
             "Accept": ACCEPT,
         }  # fmt: skip
+        self.capabilities: dict[str, Any] = {}
         self._last = 0
         if not self.modern:
             about = {
@@ -89,7 +90,10 @@ class Client:
         self._last += 1
         headers = dict(self.headers)
         if self.modern:
-            meta = {f"{_PREFIX}protocolVersion": MODERN, f"{_PREFIX}clientCapabilities": {}}
+            meta = {
+                f"{_PREFIX}protocolVersion": MODERN,
+                f"{_PREFIX}clientCapabilities": self.capabilities,
+            }
             params["_meta"] = meta | params.get("_meta", {})
             headers["Mcp-Method"] = method
             if name := params.get("name") or params.get("taskId"):

@@ -11,9 +11,14 @@ from urllib.parse import quote
 import pytest
 
 from support import postgres_server
-from support.gate_pair import KINDS, MODERN, GatePair, gate_pair
+from support.gate_pair import KINDS, MODERN, GatePair, events, gate_pair
 
 REVISIONS = ("2025-06-18", MODERN)
+WITH_SESSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+SLOW = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000000)"
+    " SELECT max(i) AS m FROM n"
+)
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -26,7 +31,9 @@ def pair(
     data = {"name": "data", "url": server.url(database), "access": "write"}
     folder = tmp_path_factory.mktemp("pair")
     listed = {"hosts": ["localhost", "127.0.0.1"], "directories": [str(folder)]}
-    with gate_pair(request.param, folder, sources=[data], temporary_sources=listed) as made:
+    with gate_pair(
+        request.param, folder, sources=[data], temporary_sources=listed, tasks={"after_s": 0.2}
+    ) as made:
         plain = server.tcp_url(server.new_database())
         made.own_url = plain.replace("${ENV:PGTEST_PASSWORD}", quote(postgres_server.PASSWORD))
         yield made
@@ -131,3 +138,50 @@ def test_what_one_process_alone_has_is_refused_elsewhere_with_its_name(pair: Gat
         assert '{"n": 5}' in answer
     else:
         assert f"opened by the gate {pair.gate_id(1)}, which has it alone" in answer
+
+
+@pytest.mark.parametrize("revision", WITH_SESSIONS)
+def test_the_stream_of_a_session_hears_of_calls_at_the_other(pair: GatePair, revision: str) -> None:
+    client = pair.client("/mcp", revision)
+    with closing(pair.connect(1)) as listening:
+        stream = events(client.get(listening))
+        client.headers["Accept"] = "application/json"  # so that progress goes to that stream
+        about = {"name": "query", "arguments": {"sql": "SELECT 1", "source": "shop"}}
+        assert "result" in client.ask(2, "tools/call", **about, _meta={"progressToken": revision})
+        heard = next(stream)
+    assert heard["method"] == "notifications/progress"
+    assert heard["params"]["progressToken"] == revision
+
+
+def test_a_listener_hears_what_becomes_of_a_task_of_the_other(pair: GatePair) -> None:
+    client = pair.client()
+    client.capabilities = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    about = {"name": "query", "arguments": {"sql": SLOW, "source": "shop"}}
+    task = client.ask(1, "tools/call", **about)["result"]["taskId"]
+    with closing(pair.connect(2)) as listening:
+        stream = events(
+            client.open(listening, "subscriptions/listen", notifications={"taskIds": [task]})
+        )
+        assert next(stream)["params"]["notifications"]["taskIds"] == [task]
+        client.ask(2, "tasks/cancel", taskId=task)
+        heard = next(each for each in stream if each["params"]["status"] != "working")
+    assert (heard["method"], heard["params"]["taskId"]) == ("notifications/tasks", task)
+    assert heard["params"]["status"] == "cancelled"
+
+
+def test_a_stream_is_taken_up_at_the_other_or_it_says_where_it_is(pair: GatePair) -> None:
+    client = pair.client("/mcp", "2025-11-25")
+    about = {"name": "query", "arguments": {"sql": "SELECT 41 + 1", "source": "shop"}}
+    with closing(pair.connect(1)) as connection:
+        text = client.open(connection, "tools/call", **about, _meta={"progressToken": 1}).read()
+    first = text.partition(b"id: ")[2].partition(b"\n")[0].decode()
+    for at in (1, 2):
+        with closing(pair.connect(at)) as connection:
+            response = client.get(connection, **{"Last-Event-ID": first})
+            found = response.read().decode()
+        if at == 1 or pair.kind == "workers":
+            assert response.status == 200 and "[[42]]" in found.replace("\\", "")
+        else:
+            assert response.status == 421 and response.headers["Retry-After"] == "1"
+            assert f"kept by the gate {pair.gate_id(1)}" in found
+    assert "result" in client.ask(2, "tools/list")  # the session goes on

@@ -6,14 +6,20 @@ import asyncio
 import os
 from contextlib import suppress
 
+import msgspec
+
 from tidegate.errors import TidegateError
-from tidegate.protocol.session_links import SessionLinks
+from tidegate.protocol.session_links import SessionLinks, SessionMessage
 from tidegate.siblings import Siblings
 from tidegate.store.api import State
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.messages import Mailbox
 
 _TOPIC = "sessions"
+EVENT_S = 0.25
+"""Between two events of a session that a process sends to other gates: each is a write to the
+state, and progress may be left out."""
+MOST_SESSIONS = 1_000
 _ENDED_S = 3_600.0
 """How long the state keeps that a session was ended: a process that starts later, or sees the
 session for the first time, refuses it for so long."""
@@ -23,11 +29,16 @@ class SharedSessions:
     """Connects `links` with the other workers, with other gates by messages, and with the state,
     which keeps what has ended for processes that start later. Used on the event loop."""
 
-    def __init__(self, state: State, siblings: Siblings, mailbox: Mailbox) -> None:
+    def __init__(
+        self, state: State, siblings: Siblings, mailbox: Mailbox, *, reaches_gates: bool = False
+    ) -> None:
+        """`reaches_gates`: there may be gates that share no parent with this process."""
         self._state = state
         self._siblings = siblings
         self._mailbox = mailbox
         self._key = b""
+        self._reaches_gates = reaches_gates
+        self._events_at: dict[bytes, float] = {}
         self._sending: set[asyncio.Future[None]] = set()
         self.links = SessionLinks()
         self.links.tell = self._tell
@@ -48,14 +59,28 @@ class SharedSessions:
         return self._key
 
     def _tell(self, kind: str, body: bytes) -> None:
-        """Tell the other workers at once, and other gates on the state by a message: not of
-        events, of which there are many."""
+        """Tell the other workers at once, and other gates on the state by a message: of events,
+        which are progress, as many as someone can follow."""
         self._siblings.tell(_TOPIC, body)
-        if kind == "event":
+        if kind == "event" and not self._may_send_event(body):
             return
         sending = asyncio.ensure_future(self._send(body))
         self._sending.add(sending)
         sending.add_done_callback(self._sending.discard)
+
+    def _may_send_event(self, body: bytes) -> bool:
+        """Whether one event more of this session may go through the state now."""
+        if not self._reaches_gates:
+            return False
+        digest = msgspec.msgpack.decode(body, type=SessionMessage).digest
+        now = asyncio.get_running_loop().time()
+        if now - self._events_at.get(digest, float("-inf")) < EVENT_S:
+            return False
+        self._events_at.pop(digest, None)
+        self._events_at[digest] = now
+        while len(self._events_at) > MOST_SESSIONS:
+            del self._events_at[next(iter(self._events_at))]
+        return True
 
     async def _send(self, body: bytes) -> None:
         with suppress(TidegateError):  # no other gate can see the state, either

@@ -212,8 +212,9 @@ class Stream:
     followed (2025-11-25, `basic/transports#resumability`).
     """
 
-    def __init__(self) -> None:
-        self.id = os.urandom(6).hex()
+    def __init__(self, place: str = "") -> None:
+        """`place` begins the id, and says which process has the events."""
+        self.id = place + os.urandom(6).hex()
         self.sink: EventSink | None = None
         self.returner: Returner | None = None
         self.finished = False

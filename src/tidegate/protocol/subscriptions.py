@@ -50,7 +50,7 @@ async def listen(served: ServedServer, request: McpRequest, params: p.Listen) ->
         if getattr(wanted, flag):
             sender.send(notification_frame(method, {"_meta": meta}))
 
-    followed, stop_tasks = follow_tasks(
+    followed, stop_tasks = await follow_tasks(
         served, request, params.notifications.task_ids, sender.send, meta
     )
     wanted.task_ids = followed

@@ -84,7 +84,7 @@ async def _find(calls: LongCalls, request: McpRequest, id: str) -> Task | TaskRe
     return found
 
 
-def follow_tasks(
+async def follow_tasks(
     served: ServedServer,
     request: McpRequest,
     ids: list[str],
@@ -93,7 +93,8 @@ def follow_tasks(
 ) -> tuple[list[str], Callable[[], None]]:
     """Notify a listener of the changes of its own tasks. Returns which are followed, and how to
     stop. A notice says how a task stands; its outcome is fetched by `tasks/get`, where the caller's
-    rights of that moment count. Raises: ServedElsewhere if another worker has them."""
+    rights of that moment count. Raises: ServedElsewhere if another worker has them, and as the
+    state."""
     calls = served.long_calls
     stops: list[Callable[[], None]] = []
     followed: list[str] = []
@@ -105,6 +106,16 @@ def follow_tasks(
             calls.pass_on(request, id, lasts=True)
     for id, task in tasks.items():
         if task is None:
+            record = await calls.tasks.find_record(id, request.actor)
+            if record is None:
+                continue
+
+            def told(record: TaskRecord) -> None:
+                fields = _lost(record, calls)
+                send(notification_frame("notifications/tasks", {**fields, "_meta": meta}))
+
+            stops.append(calls.tasks.follow_elsewhere(record, told))
+            followed.append(id)
             continue
 
         def changed(task: Task = task) -> None:

@@ -13,12 +13,14 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import structs
 
+from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.model.cancellation import NEVER, Cancellation
 from tidegate.model.tasks import ENDED, TaskRecord, TaskStatus
@@ -32,6 +34,8 @@ ALIVE_S = 30.0
 MOST_OPEN = 256
 MOST_OPEN_OF_ACTOR = 32
 """Tasks that have not ended: one call more is answered when it has ended, as any call is."""
+LOOK_S = 0.4
+"""Between two looks at a task of another process that a client follows."""
 STALE_S = 600.0
 """For how long rows that were read wait for the same call to come again."""
 MOST_KNOWN = 4_096
@@ -360,6 +364,32 @@ class Tasks:
             record = self._by_this_clock(found)
         return record
 
+    def follow_elsewhere(
+        self, record: TaskRecord, changed: Callable[[TaskRecord], None]
+    ) -> Callable[[], None]:
+        """Call `changed` when a task of another process is seen to be another one in the state,
+        until it has ended. Returns how to stop."""
+
+        async def look() -> None:
+            known = record
+            while is_open(known):
+                await asyncio.sleep(LOOK_S)
+                with suppress(TidegateError):  # a state that cannot be read is read again
+                    found = await self._ask_state(self._records.find, record.id)
+                    if found is None:
+                        return
+                    seen = self._by_this_clock(found)
+                    if _told_of(seen) != _told_of(known):
+                        changed(seen)
+                    known = seen
+
+        following = asyncio.ensure_future(look())
+
+        def stop() -> None:
+            following.cancel()
+
+        return stop
+
     async def find_record(self, id: str, actor: Actor) -> TaskRecord | None:
         """What the state knows of a task that another process has or had. Raises: as the state."""
         record = await self._ask_state(self._records.find, id)
@@ -495,6 +525,10 @@ def _size(task: Task) -> int:
         return 0
     shown = sum(len(str(block.get("text", ""))) for block in outcome.content or ())
     return shown + len(outcome.body or b"")
+
+
+def _told_of(record: TaskRecord) -> tuple[TaskStatus, bool, bool]:
+    return record.status, record.waiting, is_open(record)
 
 
 def is_open(record: TaskRecord) -> bool:

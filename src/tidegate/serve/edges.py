@@ -122,6 +122,8 @@ def open_http(
         count_request=app.count_request,
         health=HealthChecks(app.readiness.tried, partial(without_names, app)),
     )
+    if app.lease is not None:
+        application.name_gate(app.lease.id)
     companions: list[Companion] = [] if handshake is None else [handshake]
     wrapper: Application | None = None
     if way is not None:

@@ -17,6 +17,7 @@ from tidegate.edges.http.forwarded import TrustedProxies
 from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_body
 from tidegate.edges.http.origin_checks import OriginChecks
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
+from tidegate.edges.http.resumption import StreamPlace
 from tidegate.edges.http.router import HttpRequest, HttpStream
 from tidegate.edges.http.sse import KEEP_ALIVE_S, HeaderList
 from tidegate.edges.http.worker_relay import WorkerWay
@@ -105,6 +106,11 @@ class HttpApplication:
     def join(self, way: WorkerWay) -> None:
         """Pass on to other workers what belongs to them."""
         self._mcp.way = way
+        self._mcp.place = StreamPlace(self._mcp.place.gate, way.number)
+
+    def name_gate(self, id: str) -> None:
+        """Say by the ids of events which gate has them."""
+        self._mcp.place = StreamPlace(id, self._mcp.place.worker)
 
     async def __call__(self, request: IncomingRequest) -> None:
         parsed: ParsedHead | None = request.head.parsed

@@ -20,8 +20,11 @@ from tidegate.edges.http.resumption import (
     KEEP_ALIVES,
     SESSION_NOT_FOUND,
     LostStream,
+    StreamPlace,
     closer_of,
     finish,
+    misdirected,
+    place_of,
     replay,
 )
 from tidegate.edges.http.sse import KEEP_ALIVE_S, EventStream
@@ -105,6 +108,8 @@ class McpHandler:
         self._watching = False
         self.way: WorkerWay | None = None
         """The way to the other workers, if there are some."""
+        self.place = StreamPlace()
+        """Where streams of this process are."""
 
     async def serve(self, request: IncomingRequest, parsed: ParsedHead) -> None:
         """Answer a request. Raises: HttpRefusal."""
@@ -171,7 +176,7 @@ class McpHandler:
             keep_alive_s=self._keep_alive_s,
         )
         if session is not None and session.revision is not None and session.revision.priming:
-            events.stream = Stream()
+            events.stream = Stream(self.place.prefix)
             lost = LostStream(session, events, call, self._resume_s)
             call.on_left, events.on_start = lost.lose, lost.begin
         if events.open:
@@ -279,13 +284,17 @@ class McpHandler:
         accept = headers.get(b"accept", b"*/*")
         if b"text/event-stream" not in accept and b"*/*" not in accept:
             raise HttpRefusal(406, "Accept must include text/event-stream")
+        last_seen = headers.get(b"last-event-id")
+        if last_seen is not None and await self._resume_elsewhere(request, last_seen):
+            return
         session = await self._session(parsed, actor, headers)
+        if last_seen is not None and place_of(last_seen).gate not in ("", self.place.gate):
+            raise misdirected(place_of(last_seen))
         events = EventStream(request, parsed.block, keep_alive_s=self._keep_alive_s)
         call = ActiveRequest(request=request, actor=actor, active=self._active)
         self._active.add(call)
         try:
             request.when_gone(events.lose)
-            last_seen = headers.get(b"last-event-id")
             if last_seen is not None:
                 replay(session, last_seen, events)
             else:
@@ -299,6 +308,16 @@ class McpHandler:
         finally:
             session.detach(events)
             call.end()
+
+    async def _resume_elsewhere(self, request: IncomingRequest, last_seen: bytes) -> bool:
+        """Have the worker of this gate answer that has the events; False if this one does."""
+        place, way = place_of(last_seen), self.way
+        if way is None or request.passed_on or place.gate != self.place.gate:
+            return False
+        if place.worker == way.number or not 0 < place.worker <= way.workers:
+            return False
+        await way.pass_on(request, place.worker)
+        return True
 
     async def _session(
         self, parsed: ParsedHead, actor: Actor, headers: Mapping[bytes, bytes], frame: bytes = b""

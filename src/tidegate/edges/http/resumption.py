@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.responses import HttpRefusal
@@ -23,6 +24,40 @@ MOST_KEPT_BYTES = 1024 * 1024
 SESSION_NOT_FOUND = -32001
 
 _NUMBER = re.compile("[0-9]{1,18}")
+_PLACE = re.compile("([0-9a-f]{0,32})-([0-9]{1,4})-")
+
+
+class StreamPlace(NamedTuple):
+    """The process that has the events of a stream: the id of its gate, empty where gates do not
+    share the state, and its number among the workers of that gate, 0 if it has none."""
+
+    gate: str = ""
+    worker: int = 0
+
+    @property
+    def prefix(self) -> str:
+        """What ids of streams of this process begin with."""
+        return f"{self.gate}-{self.worker}-" if self != _ALONE else ""
+
+
+_ALONE = StreamPlace()
+
+
+def place_of(last_seen: bytes) -> StreamPlace:
+    """Where the stream is that an event's id is from, as far as it says so."""
+    found = _PLACE.match(last_seen.decode("latin-1"))
+    return _ALONE if found is None else StreamPlace(found[1], int(found[2]))
+
+
+def misdirected(place: StreamPlace) -> HttpRefusal:
+    """The refusal of a client that has come back to another gate. By that status it knows that its
+    session goes on, and that the same request may be answered over another connection."""
+    return HttpRefusal(
+        421,
+        f"The events of this stream are kept by the gate {place.gate}, and this is another one."
+        " Try again, or send the call again",
+        headers=[(b"retry-after", b"1")],
+    )
 
 
 def closer_of(

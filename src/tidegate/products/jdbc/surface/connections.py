@@ -47,9 +47,8 @@ class Connection:
         redact: Callable[[str], str] = str,
         process: str = "",
         types: str = "",
-        id: str = "",
     ) -> None:
-        self.id = id or str(uuid.uuid4())
+        self.id = str(uuid.uuid4())
         self.actor = context.actor.id
         self.session = context.context.state_id
         self.state_id = context.new_state().id
@@ -136,8 +135,9 @@ class ConnectionTable:
         how = msgspec.msgpack.decode(found.how, type=_Reopened)
         with self.room(context):
             connection = Connection(
-                context, how.source, how.dialect, temporary=False, types=how.types, id=id
+                context, how.source, how.dialect, temporary=False, types=how.types
             )
+            connection.id = id
             self._insert(connection)
         return connection
 
