@@ -51,7 +51,7 @@ def middle_of(place: int) -> float:
     return 2.0 ** ((place + 0.5 - _FIRST_BIN) / 4)
 
 
-class _Cell:
+class Cell:
     """The calls on one source in one step."""
 
     __slots__ = ("asked", "bins", "cancelled", "denied", "failed", "ok")
@@ -60,7 +60,7 @@ class _Cell:
         self.ok = self.asked = self.denied = self.failed = self.cancelled = 0
         self.bins: array[int] | None = None
 
-    def add(self, other: _Cell) -> None:
+    def add(self, other: Cell) -> None:
         self.ok += other.ok
         self.asked += other.asked
         self.denied += other.denied
@@ -75,7 +75,7 @@ class _Cell:
                         self.bins[place] += count
 
 
-_Step = dict[str, _Cell]
+_Step = dict[str, Cell]
 
 
 class Counted(NamedTuple):
@@ -188,7 +188,7 @@ class CallFigures:
             for old in [at for at in steps if at < first]:
                 del steps[old]
 
-    def steps(self, span: Span) -> tuple[int, list[list[tuple[str, _Cell]]]]:
+    def steps(self, span: Span) -> tuple[int, list[list[tuple[str, Cell]]]]:
         """The number of the first step, and the cells of each: for `series`."""
         self._turn(int(self._clock()) // 60)
         if span == "hour":
@@ -205,15 +205,15 @@ class CallFigures:
 def series(
     span: Span,
     first: int,
-    steps: Sequence[Sequence[tuple[str, _Cell]]],
+    steps: Sequence[Sequence[tuple[str, Cell]]],
     is_visible: Callable[[str], bool],
 ) -> Series:
     """The figures of the sources that a reader may see; `OTHERS` and the empty name, of calls about
     no source, are asked for as well."""
     step_s = 60 if span == "hour" else 60 * _DAY_MINUTES
-    whole, shared, rows = _Cell(), False, list[_Cell]()
+    whole, shared, rows = Cell(), False, list[Cell]()
     for step in steps:
-        row = _Cell()
+        row = Cell()
         for source, cell in step:
             if is_visible(source):
                 row.add(cell)
@@ -250,14 +250,14 @@ def quantiles(bins: Sequence[int] | None) -> tuple[float | None, float | None]:
     return found[0], found[1]
 
 
-def _cell(step: _Step, source: str) -> _Cell:
+def _cell(step: _Step, source: str) -> Cell:
     cell = step.get(source)
     if cell is None:
         if len(step) >= MOST_SOURCES and source != OTHERS:
             return _cell(step, OTHERS)
-        cell = step[source] = _Cell()
+        cell = step[source] = Cell()
     return cell
 
 
-def _add(cell: _Cell, ending: Counting, count: int) -> None:
+def _add(cell: Cell, ending: Counting, count: int) -> None:
     setattr(cell, ending, getattr(cell, ending) + count)

@@ -56,6 +56,9 @@ class Activity:
         self._index = index
         self._prover = prover
         self._sources = sources
+        self.elsewhere: Callable[[], list[str]] = list
+        """The places of other gates, which have records of their own. Raises: TidegateError
+        STATE_FAILED."""
 
     def newest(self) -> int:
         """The number of the newest line. Raises: TidegateError STATE_FAILED."""
@@ -79,7 +82,7 @@ class Activity:
             limit=max(1, int(limit)),
             counts=before is None,
         )
-        facets = dict(found.facets)
+        facets, roles = dict(found.facets), signed_in.operator.roles
         if facets:
             facets["actor"] = facets.pop("actor_name")
         return {
@@ -93,6 +96,7 @@ class Activity:
             },
             "facets": facets,
             "read": self._index.share(),
+            "elsewhere": self.elsewhere() if holds(roles, "viewer", None) else [],
         }
 
     def sessions(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:

@@ -35,6 +35,12 @@ def gate_rows(
     ]
 
 
+def serving_elsewhere(gates: tuple[GateEntry, ...], own: str, now: float) -> list[GateEntry]:
+    """The other gates that serve, by place."""
+    found = [each for each in gates if each.processes and each.expires_at > now and each.id != own]
+    return sorted(found, key=lambda each: each.place)
+
+
 def _state(gate: GateEntry, now: float, answering: Mapping[str, int] | None) -> str:
     if gate.expires_at <= now:
         return "gone"

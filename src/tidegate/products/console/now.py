@@ -3,7 +3,7 @@
 An operator sees the calls and figures of the sources on which it has a role; what is about no
 source, or about one that no role names, is for those with a role on all. It may end the calls on
 sources where it may answer, and everywhere those of its own tokens. Calls are those of all
-processes on this state; figures are those of this gate's record.
+processes on this state; figures are those of the records of all gates that send theirs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
 from tidegate.products.console.activity_counts import count_calls
 from tidegate.products.console.cards import source_fields
-from tidegate.products.console.gates import gate_rows
+from tidegate.products.console.gate_figures import GateFigures
+from tidegate.products.console.gates import gate_rows, serving_elsewhere
 from tidegate.products.console.sign_in import actor_of
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.gates import GateStore
@@ -79,12 +80,14 @@ class Conditions(NamedTuple):
 
 class Others(NamedTuple):
     """The other `processes` on this state, whose calls are shown and ended, too; the `gates` of the
-    state, its time `now`, and the id of this gate, `own`, empty where gates do not share it."""
+    state, its time `now`, and the id of this gate, `own`, empty where gates do not share it;
+    otherwise the `figures` of other gates."""
 
     processes: OtherProcesses
     gates: GateStore
     now: Callable[[], float]
     own: str
+    figures: GateFigures
 
 
 class Now:
@@ -127,6 +130,8 @@ class Now:
         self._catch_up()
         if self.others is not None:
             await self.others.processes.watch()
+            if self.others.own:
+                await self.others.figures.ask(span)
         seen = [each for each in self._conditions.sources() if signed_in.may("viewer", each.name)]
         record = await asyncio.to_thread(self._conditions.record)
         figures = await self._series(span, query.get("source", ""), signed_in)
@@ -224,6 +229,11 @@ class Now:
 
         complete = self._caught_up_at is not None
         first, steps = self._figures.steps(span)
+        missing: list[str] = []
+        if self.others is not None and self.others.own:
+            answered, all_of_them = self.others.figures.add_to(span, first, steps)
+            missing = await self._missing(self.others, answered)
+            complete = complete and all_of_them
         found = await asyncio.to_thread(series, span, first, steps, is_visible)
         spans = await read_state(self._approvals.spans, float(found.since))
         waiting = [0] * len(found.calls)
@@ -239,7 +249,22 @@ class Now:
             **msgspec.to_builtins(found),
             "waiting": waiting,
             "complete": complete,
+            "missing": missing if everything else [],
         }
+
+    async def _missing(self, others: Others, answered: frozenset[str]) -> list[str]:
+        """The places of the gates that serve, and have not sent their figures. Raises:
+        TidegateError STATE_FAILED."""
+        gates = await read_state(others.gates.list)
+        found = serving_elsewhere(gates, others.own, others.now())
+        return [each.place for each in found if each.id not in answered]
+
+    async def complete(self) -> bool:
+        """Count what the index has, for at most `_CATCH_UP_S`; whether that is all by now."""
+        self._catch_up()
+        if self._catching_up is not None:
+            await asyncio.wait([self._catching_up], timeout=_CATCH_UP_S)
+        return self._caught_up_at is not None
 
     def _catch_up(self) -> None:
         """Begin to count what the index has of earlier runs and of other processes."""

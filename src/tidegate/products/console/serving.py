@@ -63,6 +63,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.data_export import DataExports
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
+    from tidegate.products.console.gate_figures import GateFigures
+    from tidegate.products.console.gates import serving_elsewhere
     from tidegate.products.console.inbox import Inbox
     from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
     from tidegate.products.console.live import LiveFeed
@@ -103,7 +105,15 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
 
     now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
     own = "" if app.lease is None else app.lease.id
-    now.others = Others(app.other_processes, app.state.gates, app.state.now, own)
+    if own:
+
+        def other_places() -> list[str]:
+            found = serving_elsewhere(app.state.gates.list(), own, app.state.now())
+            return [each.place for each in found]
+
+        activity.elsewhere = other_places
+    gate_figures = GateFigures(app.mailbox, app.figures, own, now.complete)
+    now.others = Others(app.other_processes, app.state.gates, app.state.now, own, gate_figures)
     feed = LiveFeed(
         approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from support import postgres_state
@@ -14,10 +15,15 @@ from support.eventually import HANG_S
 from tidegate.app import App
 from tidegate.config.model import Config
 from tidegate.gateway import other_processes
+from tidegate.gateway.call_figures import CallFigures, Series, Span, series
+from tidegate.products.console import gate_figures
+from tidegate.products.console.gate_figures import GateFigures
 from tidegate.products.console.gates import gate_rows
 from tidegate.store.gates import GateEntry
+from tidegate.store.messages import MOST_BYTES
 
 NOW = 100.0
+SPANS: tuple[Span, ...] = ("hour", "day")
 
 
 def gate(id: str, place: str, processes: int = 2, expires_at: float = NOW + 9) -> GateEntry:
@@ -26,6 +32,20 @@ def gate(id: str, place: str, processes: int = 2, expires_at: float = NOW + 9) -
 
 def states(answering: Mapping[str, int] | None, *gates: GateEntry) -> dict[str, str]:
     return {each["id"]: each["state"] for each in gate_rows(gates, "own", NOW, answering)}
+
+
+async def two_gates(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[App, App]:
+    """Two gates on one state, which see what the other one does."""
+    postgres_state.empty_state("wheel")
+    monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
+    url, key = postgres_state.state_url(), "${ENV:PGTEST_KEY}"
+    here, elsewhere = (
+        App.open(Config(state=str(directory / name), state_url=url, state_key=key), "server")
+        for name in ("a", "b")
+    )
+    for app in (here, elsewhere):
+        await asyncio.to_thread(app.state.versions.follow)
+    return here, elsewhere
 
 
 def test_a_gate_is_what_its_processes_and_its_lease_say() -> None:
@@ -46,17 +66,9 @@ def test_no_gate_is_called_silent_before_it_had_the_time_to_answer() -> None:
 async def test_a_gate_that_runs_no_call_answers_until_it_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    postgres_state.empty_state("wheel")
     for name, seconds in (("GONE_S", 2.0), ("WATCH_S", 2.0), ("ASK_S", 0.5), ("AGAIN_S", 0.5)):
         monkeypatch.setattr(other_processes, name, seconds)
-    monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
-    url, key = postgres_state.state_url(), "${ENV:PGTEST_KEY}"
-    here, elsewhere = (
-        App.open(Config(state=str(tmp_path / name), state_url=url, state_key=key), "server")
-        for name in ("a", "b")
-    )
-    for app in (here, elsewhere):
-        await asyncio.to_thread(app.state.versions.follow)
+    here, elsewhere = await two_gates(tmp_path, monkeypatch)
     reading = [asyncio.create_task(app.mailbox.run()) for app in (here, elsewhere)]
     assert here.lease is not None and elsewhere.lease is not None
     own, other = here.lease.id, elsewhere.lease.id
@@ -83,3 +95,66 @@ async def test_a_gate_that_runs_no_call_answers_until_it_stands_still(
             task.cancel()
         for app in (here, elsewhere):
             await app.close()
+
+
+async def test_figures_are_those_of_all_gates_that_send_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def complete() -> bool:
+        return True
+
+    monkeypatch.setattr(gate_figures, "ASK_S", 0.2)
+    apps = await two_gates(tmp_path, monkeypatch)
+    reading = [asyncio.create_task(app.mailbox.run()) for app in apps]
+    ids = [app.lease.id for app in apps if app.lease is not None]
+    counts = [CallFigures(lambda: 600_000.0), CallFigures(lambda: 600_030.0)]
+    figures = [
+        GateFigures(app.mailbox, counted, id, complete)
+        for app, counted, id in zip(apps, counts, ids, strict=True)
+    ]
+    for counted in counts:
+        counted.count("shop", 2.0)
+        counted.count("shop", None)
+        counted.count_failure("other", "denied")
+    counts[1].count("shop", 2.0)
+
+    async def shown(span: Span) -> tuple[frozenset[str], Series]:
+        await figures[0].ask(span)
+        first, steps = counts[0].steps(span)
+        answered, all_of_them = figures[0].add_to(span, first, steps)
+        assert all_of_them
+        return answered, series(span, first, steps, lambda source: True)
+
+    try:
+        answered, alone = await shown("hour")
+        assert (answered, sum(alone.calls)) == (frozenset(), 3)
+        for span in SPANS:
+            async with asyncio.timeout(HANG_S):
+                while not (found := await shown(span))[0]:
+                    await asyncio.sleep(0.02)
+            assert found[0] == {ids[1]}
+            assert (sum(found[1].calls), sum(found[1].denied)) == (7, 2)
+            assert found[1].calls[-1] == 7 and found[1].total_p50 == alone.total_p50
+    finally:
+        for task in reading:
+            task.cancel()
+        for app in apps:
+            await app.close()
+
+
+def test_figures_that_are_too_many_for_a_message_are_sent_with_less() -> None:
+    bins = tuple(range(88)) * 2
+    for sources, is_whole in ((3, True), (40, False)):
+        cells = tuple(
+            [
+                gate_figures.SentCell(step, f"{source} " * 40, (1, 0, 0, 0, 0), bins)
+                for step in range(60)
+                for source in range(sources)
+            ]
+        )
+        whole = gate_figures.SentFigures("g", "hour", True, cells)
+        body = gate_figures.encode_figures(whole)
+        found = msgspec.json.decode(body, type=gate_figures.SentFigures)
+        assert len(body) <= MOST_BYTES
+        assert sum(each.outcomes[0] for each in found.cells) == 60 * sources
+        assert (found == whole) is is_whole

@@ -63,6 +63,8 @@ export function activityView() {
       h("span", { role: "status" }, () => countText(data, folded.value)),
       () => ownReads(data),
       () => newButton(data, reload)),
+    () => (data.elsewhere.value.length ? h("p", { class: "note" },
+      `Calls at other gates are in their records, and shown there: ${data.elsewhere.value.join(", ")}.`) : null),
     () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
       `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
     () => (data.error.value ? h("p", { class: "error", role: "alert" }, prose(data.error.value)) : null),

@@ -52,6 +52,7 @@ export class ActivityData {
   opened = signal(/** @type {ReadonlyMap<string | number, { lines: Line[], next: string | null }>} */ (new Map()));
   counts = signal(/** @type {ActivityPage["counts"]} */ ({ total: 0, more: false, own: { left_out: 0, more: false } }));
   facets = signal(/** @type {Partial<ActivityPage["facets"]>} */ ({}));
+  elsewhere = signal(/** @type {string[]} */ ([]));
   error = signal("");
   loading = signal(true);
   newest = signal(0);
@@ -84,6 +85,7 @@ export class ActivityData {
         this.#moreSessions.value = groups?.next ?? null;
         this.opened.value = new Map();
         this.counts.value = page.counts;
+        this.elsewhere.value = page.elsewhere ?? [];
         this.facets.value = page.facets;
         this.#next = page.next;
         this.newest.value = Math.max(seen, newestLine.peek(), page.lines[0]?.n ?? 0);

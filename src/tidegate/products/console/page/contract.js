@@ -63,7 +63,7 @@
  * @typedef {{
  *   lines: Line[], next: string | null,
  *   counts: { total: number, more: boolean, own: { left_out: number, more: boolean } },
- *   facets: Record<FacetName, Facet>, read?: number }} ActivityPage
+ *   facets: Record<FacetName, Facet>, read?: number, elsewhere?: string[] }} ActivityPage
  * @typedef {{
  *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
  *   calls: number, denied: number, writes: number, call_id: string }} AgentSession
@@ -88,7 +88,7 @@
  *   span: "hour" | "day", since: number, step_s: number, calls: number[], asked: number[],
  *   denied: number[], failed: number[], cancelled: number[], p50: (number | null)[], p99: (number | null)[],
  *   total_p50: number | null, total_p99: number | null, shared: boolean, waiting: number[],
- *   complete: boolean }} Figures
+ *   complete: boolean, missing: string[] }} Figures
  * @typedef {{
  *   name: string, color: number, group?: string, status: string, error: string, running: number,
  *   connections: number | null, last_active_at: number | null }} SourceCondition

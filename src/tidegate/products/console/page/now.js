@@ -39,7 +39,7 @@ function view() {
   const error = signal("");
   const span = signal("hour");
   const source = signal("");
-  let [asked, soon, ended] = [0, 0, false];
+  let [asked, soon, ended, tries] = [0, 0, false, 0];
   const load = async () => {
     const mine = (asked += 1);
     try {
@@ -49,7 +49,8 @@ function view() {
       calls.value = found;
       error.value = "";
       clearTimeout(soon);
-      if (!found.figures.complete && !ended) soon = setTimeout(load, SOON_MS);
+      const mayCome = found.figures.missing.length > 0 && (tries += 1) < 4;
+      if ((!found.figures.complete || mayCome) && !ended) soon = setTimeout(load, SOON_MS);
     } catch (caught) {
       if (mine === asked) error.value = errorText(caught);
     }
@@ -161,6 +162,8 @@ function figures(page, span, source, load) {
       } }, h("option", { value: "" }, "all sources"),
       (session.peek()?.sources ?? []).map(({ name }) => h("option", { value: name }, name)))),
     () => (of.value.complete ? null : h("p", { class: "note" }, "Reading the record of the last day …")),
+    () => (of.value.missing.length ? h("p", { class: "note" },
+      `Without those of ${of.value.missing.join(", ")}, which has not sent them.`) : null),
     () => (of.value.shared ? h("p", { class: "note" }, "Some sources are counted together, and not shown here.") : null),
     h("dl", { class: "tiles" },
       tile("Calls", () => number(sum(of.value.calls)), whole),
