@@ -110,11 +110,11 @@ async def follow_tasks(
             if record is None:
                 continue
 
-            def told(record: TaskRecord) -> None:
+            def report(record: TaskRecord) -> None:
                 fields = _lost(record, calls)
                 send(notification_frame("notifications/tasks", {**fields, "_meta": meta}))
 
-            stops.append(calls.tasks.follow_elsewhere(record, told))
+            stops.append(calls.tasks.follow_elsewhere(record, report))
             followed.append(id)
             continue
 
