@@ -257,6 +257,10 @@ class App:
             *(change_state, self.state.now, self.siblings.share.number),
         )
         self.state.versions.load_with("tasks", self.tasks.load_elsewhere)
+        if self.is_shared:
+            from tidegate.surfaces.carried_outcomes import CarriedOutcomes
+
+            self.tasks.outcomes = CarriedOutcomes(self.carried("outcomes"))
         self.webhook = WebhookSender(
             self.state.webhook,
             config.approvals.webhook,

@@ -6,11 +6,13 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
 from support import postgres_server
+from support.eventually import wait_until
 from support.gate_pair import KINDS, MODERN, GatePair, events, gate_pair
 
 REVISIONS = ("2025-06-18", MODERN)
@@ -185,3 +187,24 @@ def test_a_stream_is_taken_up_at_the_other_or_it_says_where_it_is(pair: GatePair
             assert response.status == 421 and response.headers["Retry-After"] == "1"
             assert f"kept by the gate {pair.gate_id(1)}" in found
     assert "result" in client.ask(2, "tools/list")  # the session goes on
+
+
+SLEEPS = "SELECT 42 AS n FROM pg_sleep(0.8)"
+
+
+def test_what_came_of_a_long_call_is_read_from_either_of_them(pair: GatePair) -> None:
+    about = {"name": "query", "arguments": {"sql": SLEEPS, "source": "data"}}
+    client = pair.client()
+    client.capabilities = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    task = client.ask(1, "tools/call", **about)["result"]["taskId"]
+
+    def ended() -> Any:
+        found = client.ask(2, "tasks/get", taskId=task)["result"]
+        return found if found["status"] != "working" else None
+
+    found = wait_until(ended, "the task has ended")
+    assert (found["status"], "42" in json.dumps(found.get("result"))) == ("completed", True), found
+    stranger = pair.client()
+    stranger.capabilities = client.capabilities
+    stranger.headers["Authorization"] = f"Bearer {pair.make_token()}"
+    assert "no such task" in stranger.ask(2, "tasks/get", taskId=task)["error"]["message"]

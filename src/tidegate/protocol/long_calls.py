@@ -210,6 +210,9 @@ class LongCalls:
         record = await self.tasks.wait_elsewhere(record, request.cancellation)
         if is_open(record):
             return self._server.still_running(request, call.name, record.id)
+        kept = await self.tasks.bring(record)
+        if kept is not None:
+            return await self._given_out(request, kept)
         self.tasks.forget_call(record)
         if not record.changes or record.status == "cancelled":
             return None
@@ -244,6 +247,9 @@ class LongCalls:
             record = await self.tasks.find_record(id, request.actor)
             if record is None:
                 return Resumed(lost=NO_SUCH_CALL)
+            kept = await self.tasks.bring(record)
+            if kept is not None:
+                return Resumed(await self._given_out(request, kept))
             if not is_open(record):
                 self.tasks.forget_call(record)
             return Resumed(lost=elsewhere_words(record))

@@ -41,6 +41,8 @@ async def get_task(served: ServedServer, request: McpRequest, params: p.TaskId) 
     calls = _calls(served, request)
     task = await _find(calls, request, params.task_id)
     if isinstance(task, TaskRecord):
+        task = await calls.tasks.bring(task) or task
+    if isinstance(task, TaskRecord):
         fields = _lost(task, calls)
     else:
         fields = await _detailed(served, calls, request, task)

@@ -206,6 +206,19 @@ class Task:
 CANCEL_TASK = "task.cancel"
 """The kind of the messages between processes that end a task."""
 
+
+class Outcomes(Protocol):
+    """Outcomes of tasks that other processes can give out. Methods wait for a disk."""
+
+    def keep(self, task: Task, lifetime_s: float) -> None:
+        """Keep the outcome of a task that has ended, if it can be."""
+        ...
+
+    def find(self, record: TaskRecord) -> Task | None:
+        """The task of a record of another process, with its outcome; None if that is not there."""
+        ...
+
+
 AskState = Callable[..., Awaitable[Any]]
 
 
@@ -228,6 +241,8 @@ class Tasks:
         self._ask_state = ask_state
         self.cancel_elsewhere: Callable[[bytes], Awaitable[None]] | None = None
         """Has the process that runs the task of an id end it; None if there is no other."""
+        self.outcomes: Outcomes | None = None
+        """Those that other processes can give out; None if there is no other."""
         self.elsewhere: dict[str, dict[str, str]] = {}
         """The ids of the calls that other processes have or had, by actor and `TaskRecord.call`."""
         self._records = records
@@ -311,6 +326,9 @@ class Tasks:
         """End a task, and keep its outcome for those who ask."""
         task.settle(outcome)
         self._close(task)
+        if self.outcomes is not None:  # before the record says that the task has ended
+            keep = partial(self.outcomes.keep, task, self.times.keep_s)
+            self._in_background(keep, "the outcome of a task is not kept for others: %s")
         self._write(task.record)
         self._make_room()
 
@@ -363,6 +381,17 @@ class Tasks:
                 break
             record = self._by_this_clock(found)
         return record
+
+    async def bring(self, record: TaskRecord) -> Task | None:
+        """A task of another process that has ended, with its outcome; None if that process alone
+        has it. Raises: as the state."""
+        if self.outcomes is None or is_open(record):
+            return None
+        found = await self._ask_state(self.outcomes.find, record)
+        if isinstance(found, Task):
+            found.ended.set()
+            return found
+        return None
 
     def follow_elsewhere(
         self, record: TaskRecord, changed: Callable[[TaskRecord], None]
