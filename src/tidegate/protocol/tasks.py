@@ -34,7 +34,7 @@ ALIVE_S = 30.0
 MOST_OPEN = 256
 MOST_OPEN_OF_ACTOR = 32
 """Tasks that have not ended: one call more is answered when it has ended, as any call is."""
-LOOK_S = 0.4
+LOOK_S = 0.2
 """Between two checks of a task of another process that a client follows."""
 STALE_S = 600.0
 """For how long rows that were read wait for the same call to come again."""

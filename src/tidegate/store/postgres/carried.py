@@ -7,6 +7,29 @@ from collections.abc import Sequence
 from tidegate.store.carried import MOST_OF_OWNER, Carried
 from tidegate.store.postgres.database import Database
 
+_PUT = """
+WITH surplus AS (
+    SELECT id FROM tidegate.carried_values
+    WHERE kind = %(kind)s AND owner = %(owner)s AND part = 0 AND id <> %(id)s
+    ORDER BY expires_at DESC OFFSET %(most)s
+), old AS (
+    SELECT kind, id, part FROM tidegate.carried_values
+    WHERE kind = %(kind)s AND id = %(id)s AND part >= %(count)s
+        OR kind = %(kind)s AND id = ANY (ARRAY (SELECT id FROM surplus))
+        OR expires_at <= %(now)s AND (kind, id) <> (%(kind)s, %(id)s)
+    FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM tidegate.carried_values AS value USING old
+    WHERE (value.kind, value.id, value.part) = (old.kind, old.id, old.part)
+)
+INSERT INTO tidegate.carried_values (kind, id, part, owner, body, expires_at)
+SELECT %(kind)s, %(id)s, part, %(owner)s, body, %(expires_at)s
+FROM unnest(%(numbers)s::bigint[], %(bodies)s::bytea[]) AS given (part, body)
+ON CONFLICT (kind, id, part) DO UPDATE
+SET owner = excluded.owner, body = excluded.body, expires_at = excluded.expires_at
+"""
+"""One statement, so one way to the server. Rows that another gate is removing are left to it."""
+
 
 class PostgresCarriedStore:
     """`carried.CarriedStore` in PostgreSQL."""
@@ -19,32 +42,11 @@ class PostgresCarriedStore:
     ) -> None:
         kind, id, owner, expires_at = value
         with self._database.changing(settles=False) as connection:
-            connection.ask(
-                # Rows that another gate is removing are left to it: no gate waits for another.
-                "DELETE FROM tidegate.carried_values WHERE (kind, id, part) IN (SELECT kind, id,"
-                " part FROM tidegate.carried_values WHERE expires_at <= %s"
-                " FOR UPDATE SKIP LOCKED)",
-                (now,),
-            )
-            connection.ask(
-                "DELETE FROM tidegate.carried_values WHERE (kind, id, part) IN (SELECT kind, id,"
-                " part FROM tidegate.carried_values WHERE kind = %s AND id IN (SELECT id FROM"
-                " tidegate.carried_values WHERE kind = %s AND owner = %s AND part = 0"
-                " AND id <> %s ORDER BY expires_at DESC OFFSET %s) FOR UPDATE SKIP LOCKED)",
-                (kind, kind, owner, id, most - 1),
-            )
-            connection.ask(
-                "DELETE FROM tidegate.carried_values WHERE kind = %s AND id = %s AND part >= %s",
-                (kind, id, len(parts)),
-            )
-            connection.ask(
-                "INSERT INTO tidegate.carried_values (kind, id, part, owner, body, expires_at)"
-                " SELECT %s, %s, part, %s, body, %s"
-                " FROM unnest(%s::bigint[], %s::bytea[]) AS given (part, body)"
-                " ON CONFLICT (kind, id, part) DO UPDATE SET owner = excluded.owner,"
-                " body = excluded.body, expires_at = excluded.expires_at",
-                (kind, id, owner, expires_at, list(range(len(parts))), list(parts)),
-            )
+            connection.ask(_PUT, {
+                "kind": kind, "id": id, "owner": owner, "expires_at": expires_at, "now": now,
+                "most": most - 1, "numbers": list(range(len(parts))), "bodies": list(parts),
+                "count": len(parts),
+            })  # fmt: skip
 
     def read(
         self, kind: str, id: str, now: float, first: int = 0, last: int = 0
