@@ -7,6 +7,7 @@ from typing import Any
 
 from tidegate.errors import Code
 from tidegate.store.held_rows import Dialect
+from tidegate.store.list_files import ListFiles
 from tidegate.store.seal_faults import Fault, Faults, seals_refused
 from tidegate.store.seal_lives import SealLives, count_all
 from tidegate.store.seal_memory import SealMemory
@@ -28,14 +29,24 @@ class KeptLists:
     """The lists of one state. Safe to use from any thread, each with its own connection."""
 
     def __init__(
-        self, dialect: Dialect, lives: SealLives, memory: SealMemory, faults: Faults
+        self,
+        dialect: Dialect,
+        lives: SealLives,
+        memory: SealMemory,
+        files: ListFiles,
+        faults: Faults,
     ) -> None:
         self._dialect = dialect
         self._lives = lives
         self._memory = memory
         self._faults = faults
         self._seen = SeenLists()
-        lives.began = self._seen.clear
+        self._files = files
+        lives.began = self._begin
+
+    def _begin(self) -> None:
+        self._seen.clear()
+        self._seen.remember(self._files.read(self._lives.life))
 
     def last(self, area: SealedArea) -> dict[int, SealedList]:
         """The lists of an area as they were read last, by their parts."""
@@ -82,6 +93,7 @@ class KeptLists:
             if self._memory.see(area, part, number):
                 if not lock and area != USED:
                     self._seen.read((area, part), found)
+                    self._files.keep(self._lives.life, (area, part), found)
                 return found
         return None
 
@@ -129,6 +141,7 @@ class KeptLists:
     def _update(self, connection: Any, keys: SealKeys, place: Place, made: SealedList) -> None:
         self._write(connection, keys, *place, made)
         self._seen.write(place, made)
+        self._files.keep(self._lives.life, place, made)
 
     def _write(
         self, connection: Any, keys: SealKeys, area: ListArea, part: int, made: SealedList

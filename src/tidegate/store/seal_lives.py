@@ -33,7 +33,8 @@ class SealLives:
         self._key = key
         self._memory = memory
         self._made: tuple[int, str] | None = None
-        self._life = ""
+        self.life = ""
+        """The name of this life; empty as long as rows are not sealed."""
         self.keys: SealKeys | None = None
         """Those of this life; None as long as rows are not sealed."""
         self.began: Callable[[], None] = lambda: None
@@ -43,7 +44,7 @@ class SealLives:
 
     def secret(self, name: str) -> bytes | None:
         """32 bytes of that name that all gates share in this life; None without a key."""
-        return None if self._key is None else self._key.derive("shared", self._life, name)
+        return None if self._key is None else self._key.derive("shared", self.life, name)
 
     def open(self, reading: OpenConnection, sealing: OpenConnection) -> None:
         """Begin: an empty state is sealed by the key, another one must have been. `sealing` gives a
@@ -113,7 +114,7 @@ class SealLives:
         for part in range(PARTS):
             self._insert(connection, keys, USED, part, SealedList(1, {}))
         self.stamp_all(connection, keys)
-        self._made = made.number, self._life
+        self._made = made.number, self.life
 
     def _check(self, number: int, body: bytes, mac: bytes) -> SealedList | None:
         if self._key is None:
@@ -189,7 +190,7 @@ class SealLives:
                 Code.STATE_FAILED,
             )
         if self._key is not None:
-            self._life, self.keys = life, SealKeys(self._key, life)
+            self.life, self.keys = life, SealKeys(self._key, life)
             self.began()
 
     def _has_rows(self, connection: Any) -> bool:

@@ -19,6 +19,7 @@ from tidegate.errors import Code
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Dialect, Held, Row, Touched
 from tidegate.store.kept_lists import KeptLists
+from tidegate.store.list_files import ListFiles
 from tidegate.store.seal_faults import (
     Fault,
     Faults,
@@ -42,12 +43,20 @@ _ORDER: dict[SealedArea, str] = {"approvals": "serial", "tokens": "serial"}
 class Seals:
     """The seals of one state. Without a key it seals nothing, and all rows count."""
 
-    def __init__(self, dialect: Dialect, key: ClusterKey | None, memory: SealMemory) -> None:
+    def __init__(
+        self,
+        dialect: Dialect,
+        key: ClusterKey | None,
+        memory: SealMemory,
+        files: ListFiles | None = None,
+    ) -> None:
         self._dialect = dialect
         self._memory = memory
         self._faults = Faults()
         self._lives = SealLives(dialect, key, memory)
-        self._lists = KeptLists(dialect, self._lives, memory, self._faults)
+        self._lists = KeptLists(
+            dialect, self._lives, memory, files or ListFiles(None), self._faults
+        )
         self.stamps = Stamps(dialect, self._lives)
         """Of rows that give no right."""
         self._lives.stamp_all = self.stamps.stamp_all

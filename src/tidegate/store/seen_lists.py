@@ -32,6 +32,11 @@ class SeenLists:
         self._read: dict[Place, SealedList] = {}
         self._written: dict[Place, SealedList] = {}
         self._left: dict[Place, SealedList] = {}
+        self._remembered: Mapping[Place, SealedList] = {}
+
+    def remember(self, lists: Mapping[Place, SealedList]) -> None:
+        """Take what the gate had seen before this process began. It counts for `left` alone."""
+        self._remembered = lists
 
     def get(self, place: Place) -> SealedList | None:
         """The list as it was read last."""
@@ -54,13 +59,14 @@ class SeenLists:
 
     def leave(self) -> None:
         """The state is on another server: keep what was seen on the former one for `left`."""
-        for lists in (self._read, self._written):
+        for lists in (self._remembered, self._read, self._written):
             for place, seen in list(lists.items()):  # others may read lists meanwhile
                 had = self._left.get(place)
                 if had is None or had.number < seen.number:
                     self._left[place] = seen
         self._read.clear()
         self._written.clear()
+        self._remembered = {}
 
     def left(self) -> Iterator[tuple[Place, SealedList]]:
         """What was seen on the former server and counts in doubt, in the order of places."""

@@ -4,12 +4,16 @@ else of the statements of gates, gives no rights.
 Views, functions and operators of one's own need more rights there than to write tables.
 """
 
+import json
+
 import pytest
+from msgspec import structs
 
 from contract.stores.test_seals import (
     BOUNDS,
     DIGEST,
     SESSION,
+    SOURCE,
     TOKEN,
     Postgres,
     allow,
@@ -171,6 +175,30 @@ def test_a_trigger_that_keeps_the_counters_hides_no_revocation(server):
         assert other.versions.of("tokens") != was
     finally:
         server.ask("DROP FUNCTION tidegate.keep() CASCADE")
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_gate_that_begins_after_a_failover_knows_what_the_new_server_lacks(server, is_first):
+    """No process runs that has seen the former server: what the gate had seen is in its files."""
+    gate = server.open()
+    gate.tokens.add(TOKEN, DIGEST)
+    gate.tokens.add(structs.replace(TOKEN, id="t2", name="bob"), b"2" * 32)
+    gate.sources.add(SOURCE)
+    kept = {area: lists(server, area) for area in ("tokens", "sources")}
+    gate.tokens.revoke("ann", 5.0)
+    assert gate.sources.change(structs.replace(SOURCE, access="readOnly"), SOURCE)
+    gate.close()
+    server.ask(server.without_triggers)
+    server.ask("UPDATE sources SET access = %s", SOURCE.access or "")
+    for area, rows in kept.items():
+        put_back(server, area, rows)
+    was = server.directory / "state-server.json"
+    state_id, system, timeline = json.loads(was.read_bytes())
+    was.write_text(json.dumps([state_id, system if is_first else "0", timeline - 1]))
+    again = server.open()
+    assert again.tokens.by_digest(DIGEST) is None and again.sources.list() == ()
+    assert again.tokens.by_digest(b"2" * 32) is not None
+    assert any("before the state's server was replaced" in each for each in again.concerns())
 
 
 def fill(gate):

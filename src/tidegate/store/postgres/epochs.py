@@ -67,8 +67,13 @@ class Epochs:
         self._revoked: dict[str, float] = {}
         self._has_met_another = False
         self._thread = local()
+        self._has_begun = False
         database.inspect = self.inspect
         database.admit = self.admit
+
+    def begin(self) -> None:
+        """Follow from now on. What a gate had seen is known once its seals have begun."""
+        self._has_begun = True
 
     def see_revoked(self, id: str, at: float) -> None:
         """Keep in memory that a token is revoked."""
@@ -101,7 +106,9 @@ class Epochs:
     def admit(self) -> None:
         """Follow the state first, if one of our connections leads to another server than before.
         Raises: TidegateError STATE_FAILED, psycopg.Error."""
-        if not self._has_met_another or getattr(self._thread, "follows", False):
+        if not (self._has_begun and self._has_met_another) or getattr(
+            self._thread, "follows", False
+        ):
             return
         with connect_once(self._database.url) as connection:
             place = find_place(connection)

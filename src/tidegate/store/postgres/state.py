@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
+from tidegate.store.list_files import ListFiles
 from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
 from tidegate.store.postgres.carried import PostgresCarriedStore
@@ -50,15 +51,17 @@ class PostgresState:
         self._database = database = Database(url)
         database.identity = prepare(url)
         self._memory = SealMemory(directory / SEALS_FILE if key else None)
-        self.seals = database.seals = Seals(DIALECT, key, self._memory)
+        files = ListFiles(directory / "state-seals.lists" if key else None)
+        self.seals = database.seals = Seals(DIALECT, key, self._memory, files)
         self.reserve.fill()
         self._versions = PostgresVersions(database, directory / "state-server.json")
         self.versions = self._versions.known
         try:
             if not is_repair:
                 self.seals.open(database.reading, partial(seal_lock, database))
-                if self.seals.is_active:
-                    self._versions.read()  # a server that was promoted may have older seals
+            self._versions.epochs.begin()
+            if self.seals.is_active:
+                self._versions.read()  # a server that was promoted may have older seals
         except BaseException:
             self.close()
             raise
