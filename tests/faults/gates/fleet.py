@@ -208,7 +208,18 @@ class Fleet:
 
     def wait_ready(self, gate: Gate) -> None:
         """Wait until the gate says that it can do its work."""
-        wait_until(lambda: gate.run("health").status == 0, f"{gate.name} to be ready")
+        said: list[Ended] = []
+
+        def is_ready() -> bool:
+            said[:] = [gate.run("health")]
+            return said[0].status == 0
+
+        try:
+            wait_until(is_ready, f"{gate.name} to be ready")
+        except AssertionError as late:
+            lines = gate.log.read_text(errors="replace").splitlines()[-20:]
+            about = [f"{late}: {said}, processes {gate.pids()}, and its log ends in", *lines]
+            raise AssertionError("\n".join(about)) from None
 
     def wait_all_ready(self) -> None:
         for each in self.gates:

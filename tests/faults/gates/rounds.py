@@ -132,7 +132,16 @@ class Rounds:
             finally:
                 client.close()
 
-        wait_until(lambda: asyncio.run(ask()).code == "approval.needed", "a question to be asked")
+        answers: list[Answer] = []
+
+        def is_asked() -> bool:
+            answers.append(asyncio.run(ask()))
+            return answers[-1].code == "approval.needed"
+
+        try:
+            wait_until(is_asked, "a question to be asked")
+        except AssertionError as late:
+            raise AssertionError(f"{late}, but {gate.name} said {answers[-1]}") from None
         listed = gate.ask_until_done("approvals", "list", "--json").json["approvals"]
         found = [each["id"] for each in listed if mark in each["subject"]["statement"]]
         for id in found:
