@@ -11,6 +11,8 @@ from tidegate.store.api import State
 from tidegate.store.gates import GateEntry
 
 FILE = "state.db"
+SEEN_SERVER = "state-server.json"
+"""In the directory of a gate whose state is in PostgreSQL: the server where it was last seen."""
 
 
 def open_state(
@@ -19,9 +21,18 @@ def open_state(
     """The state in the database of a URL, or, without one, in a file in the directory. It is made
     if it is not there, and brought up to date. With a key its rows are sealed (`store/seals.py`);
     in a repair all rows count, until `State.seal_again`.
-    Raises: TidegateError STATE_FAILED, ENGINE_MISSING; CONFIG_INVALID for another key than theirs.
+    Raises: TidegateError STATE_FAILED, ENGINE_MISSING; CONFIG_INVALID for another key than theirs,
+    and for the directory of a gate whose state is in PostgreSQL: a file would be another state.
     """
     if url is None:
+        if (directory / SEEN_SERVER).is_file() and not (directory / FILE).is_file():
+            raise TidegateError(
+                Code.CONFIG_INVALID,
+                f"The state of the gate in `{directory}` is in PostgreSQL, and no database is"
+                " named.",
+                hint="Name the settings of the gate with --config, or the database with"
+                " --state postgresql://... or TIDEGATE_STATE_URL.",
+            )
         from tidegate.store.sqlite.state import SqliteState
 
         return SqliteState(directory / FILE, key, is_repair=is_repair)

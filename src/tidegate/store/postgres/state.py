@@ -9,6 +9,7 @@ from pathlib import Path
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.list_files import ListFiles
+from tidegate.store.opening import SEEN_SERVER
 from tidegate.store.postgres.approvals import PostgresApprovalStore
 from tidegate.store.postgres.budgets import PostgresBudgetStore
 from tidegate.store.postgres.carried import PostgresCarriedStore
@@ -54,7 +55,7 @@ class PostgresState:
         files = ListFiles(directory / "state-seals.lists" if key else None)
         self.seals = database.seals = Seals(DIALECT, key, self._memory, files)
         self.reserve.fill()
-        self._versions = PostgresVersions(database, directory / "state-server.json")
+        self._versions = PostgresVersions(database, directory / SEEN_SERVER)
         self.versions = self._versions.known
         try:
             if not is_repair:

@@ -108,6 +108,9 @@ def test_what_any_gate_took_away_stays_away_in_a_restored_state(
         words = ("passphrase", "set", "--new-passphrase-file", str(secret), *b)
         noted = tidegate(*words, terminal=agreeing)
     assert str(tmp_path / "b" / "operator.json") in noted.err, noted.err
+    alone = tidegate("token", "list", *b[:2], *SEALED)
+    assert alone.status != 0 and "no database is named" in alone.err, alone.err
+    assert not (tmp_path / "b" / "state.db").exists()
     nowhere = tidegate(*restore, "--state", target)
     assert nowhere.status != 0 and "makes a state directory" in nowhere.err
 
