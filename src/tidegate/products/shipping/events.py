@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import groupby
 
 import msgspec
 
@@ -25,6 +26,8 @@ from tidegate.products.shipping.statements import statement_events
 SLICE_BYTES = 65_536
 """Of lines whose events are made before other threads get the processor: a caller must not wait for
 more. About 100 lines, a sixth of a millisecond."""
+_OUTCOME, _MOST_HEAD = b'"phase":"outcome"', 96
+"""Which lines are likely to be of the usual kind, and how much of a line says so."""
 _CALLS = frozenset({"intent", "outcome", "refusal"})
 
 
@@ -51,10 +54,27 @@ def _make_usual(text: bytes, after: int, prefix: str) -> tuple[bytes, int] | Non
 
 
 def _make_each(text: bytes, after: int, prefix: str) -> tuple[bytes, int]:
-    """The events of lines of any kind, and the number of the last one."""
+    """The events of lines of any kind, and the number of the last one. Lines that follow each other
+    and are likely to be of the usual kind are tried together."""
     events: list[bytes] = []
     number = after
-    for line in filter(bytes.strip, text.split(b"\n")):
+    for is_likely, alike in groupby(filter(bytes.strip, text.split(b"\n")), _is_outcome):
+        lines = list(alike)
+        usual = _make_usual(b"\n".join((*lines, b"")), number, prefix) if is_likely else None
+        made, number = usual or _make_one_by_one(lines, number, prefix)
+        events.append(made)
+    return b"".join(events), number
+
+
+def _is_outcome(line: bytes) -> bool:
+    return _OUTCOME in line[:_MOST_HEAD]
+
+
+def _make_one_by_one(lines: list[bytes], after: int, prefix: str) -> tuple[bytes, int]:
+    """As `_make_each`. A line has the next number, unless it says another."""
+    events: list[bytes] = []
+    number = after
+    for line in lines:
         if usual := _make_usual(line + b"\n", number, prefix):
             made, number = usual
         else:
