@@ -28,8 +28,8 @@ _LARGE_BYTES = 65_536
 
 
 class _CarriedOutcome(msgspec.Struct, frozen=True):
-    """An outcome, and the work that it is of. `error` is an `RpcError`: code, message, data and
-    status; None for a result."""
+    """An outcome, and the work that it is of. `call` is that of its `TaskRecord`. `error` is an
+    `RpcError`: code, message, data and status; None for a result."""
 
     actor: Actor
     tool: str
@@ -38,6 +38,7 @@ class _CarriedOutcome(msgspec.Struct, frozen=True):
     changed: bool
     outcome_unknown: bool
     may_pass_now: bool
+    call: str = ""
     content: list[dict[str, Any]] | None = None
     body: bytes | None = None
     structured: bool = True
@@ -65,7 +66,7 @@ class CarriedOutcomes:
         fields: dict[str, Any] = {
             "actor": task.actor, "tool": work.tool, "scope": work.scope, "basis": basis,
             "changed": work.changed, "outcome_unknown": work.outcome_unknown,
-            "may_pass_now": work.may_pass_now,
+            "may_pass_now": work.may_pass_now, "call": task.record.call,
         }  # fmt: skip
         if isinstance(outcome, RpcError):
             fields["error"] = (outcome.code, outcome.message, outcome.data, outcome.status)
@@ -90,7 +91,8 @@ class CarriedOutcomes:
             kept = self._decoder.decode(found[0])
         except msgspec.DecodeError:  # of another release
             return None
-        if kept.actor.id != record.actor:
+        # The record is as someone may have written it: it names this call, or none any more.
+        if kept.actor.id != record.actor or record.call not in ("", kept.call):
             return None
         work = EndedWork(
             *(kept.tool, kept.scope, tuple([Basis(*each) for each in kept.basis]), kept.changed),
