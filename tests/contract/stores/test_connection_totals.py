@@ -6,7 +6,9 @@ from msgspec import structs
 
 import support.postgres_server as postgres_server
 from support import postgres_state
+from support.eventually import PATIENCE_S
 from tidegate.audit.shipped import gate_id
+from tidegate.cli import connection_totals as shown_totals
 from tidegate.cli.connection_totals import connection_totals
 from tidegate.config.model import Config
 from tidegate.config.sources import SourceSettings
@@ -30,6 +32,7 @@ def lives(state, id, processes, expires_in=60.0):
 
 def totals(tmp_path, url, monkeypatch, **settings):
     monkeypatch.setenv("TIDEGATE_STATE_URL", postgres_state.state_url())
+    monkeypatch.setattr(shown_totals, "_PATIENCE_S", PATIENCE_S)
     source = SourceSettings(name="shop", url=url)
     return list(connection_totals(Config(state=str(tmp_path), sources=(source,), **settings)))
 
