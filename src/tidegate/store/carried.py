@@ -17,6 +17,9 @@ import msgspec
 from tidegate.store.encryption import decrypt, encrypt
 
 MOST_OF_OWNER = 64
+MOST_SWEPT = 128
+"""Parts of ended values that one `put` removes: more than it makes, and so few that a caller does not
+wait for what others have left."""
 
 
 class Carried(NamedTuple):
@@ -34,8 +37,8 @@ class CarriedStore(Protocol):
     def put(
         self, value: Carried, parts: Sequence[bytes], now: float, most: int = MOST_OF_OWNER
     ) -> None:
-        """Keep a value in place of the one with this kind and id, and remove what has ended by
-        `now`. Of more than `most` of this kind and owner those go that end first."""
+        """Keep a value in place of the one with this kind and id, and remove some of what has
+        ended by `now`. Of more than `most` of this kind and owner those go that end first."""
         ...
 
     def read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.store.carried import MOST_OF_OWNER, Carried, CarriedValues
+from tidegate.store.carried import MOST_OF_OWNER, MOST_SWEPT, Carried, CarriedValues
 
 SECRET = "5a" * 32
 
@@ -43,6 +43,22 @@ def test_what_has_ended_goes_and_so_does_the_first_of_too_many(state):
     assert len(state.carried.read("rows", "of another", 0.0, 0, 9)) == 2
     put(state, f"v{MOST_OF_OWNER}", b"3", ends=900.0)  # one of them again: no other makes room
     assert state.carried.read("rows", "v1", 0.0) == ((0, b"1"),)
+
+
+def test_a_caller_does_not_wait_for_all_that_others_have_left(state):
+    count = MOST_SWEPT // 2 + 1
+    for n in range(count):
+        put(state, f"v{n:03}", b"1", b"2", owner=f"o{n}", ends=110.0 + n / 1_000)
+
+    def left():
+        found = [state.carried.read("rows", f"v{n:03}", 0.0, 0, 9) for n in range(count)]
+        return [len(each) for each in found]
+
+    put(state, "x", b"1", now=150.0)
+    assert left() == [0] * (count - 1) + [2]
+    put(state, "x", b"2", now=150.0)
+    assert left() == [0] * count
+    assert state.carried.read("rows", "x", 150.0) == ((0, b"2"),)
 
 
 def values(state, kind="rows", secret=SECRET):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidegate.store.carried import MOST_OF_OWNER, Carried
+from tidegate.store.carried import MOST_OF_OWNER, MOST_SWEPT, Carried
 from tidegate.store.postgres.database import Database
 
 _PUT = """
@@ -16,10 +16,14 @@ WITH surplus AS (
     SELECT kind, id, part FROM tidegate.carried_values
     WHERE kind = %(kind)s AND id = %(id)s AND part >= %(count)s
         OR kind = %(kind)s AND id = ANY (ARRAY (SELECT id FROM surplus))
-        OR expires_at <= %(now)s AND (kind, id) <> (%(kind)s, %(id)s)
     FOR UPDATE SKIP LOCKED
+), ended AS (
+    SELECT kind, id, part FROM tidegate.carried_values
+    WHERE expires_at <= %(now)s AND (kind, id) <> (%(kind)s, %(id)s)
+    ORDER BY expires_at LIMIT %(swept)s FOR UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM tidegate.carried_values AS value USING old
+    DELETE FROM tidegate.carried_values AS value
+    USING (TABLE old UNION TABLE ended) AS old
     WHERE (value.kind, value.id, value.part) = (old.kind, old.id, old.part)
 )
 INSERT INTO tidegate.carried_values (kind, id, part, owner, body, expires_at)
@@ -45,7 +49,7 @@ class PostgresCarriedStore:
             connection.ask(_PUT, {
                 "kind": kind, "id": id, "owner": owner, "expires_at": expires_at, "now": now,
                 "most": most - 1, "numbers": list(range(len(parts))), "bodies": list(parts),
-                "count": len(parts),
+                "count": len(parts), "swept": MOST_SWEPT,
             })  # fmt: skip
 
     def read(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from tidegate.store.carried import MOST_OF_OWNER, Carried
+from tidegate.store.carried import MOST_OF_OWNER, MOST_SWEPT, Carried
 from tidegate.store.sqlite.connection import StateConnection
 
 
@@ -24,8 +24,12 @@ class SqliteCarriedStore:
         kind, id, owner, expires_at = value
         with self._file.changing() as connection:
             connection.execute(
-                "DELETE FROM carried_values WHERE expires_at <= ? OR (kind = ? AND id = ?)",
-                (now, kind, id),
+                "DELETE FROM carried_values WHERE kind = ? AND id = ?", (kind, id)
+            )
+            connection.execute(
+                "DELETE FROM carried_values WHERE (kind, id, part) IN (SELECT kind, id, part FROM"
+                " carried_values WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+                (now, MOST_SWEPT),
             )
             connection.execute(
                 "DELETE FROM carried_values WHERE (kind, id) IN (SELECT kind, id FROM"
