@@ -35,6 +35,9 @@ from tidegate.protocol.request import McpRequest
 from tidegate.protocol.served_server import ServedServer
 from tidegate.protocol.tasks import Task, is_open
 
+MOST_FOLLOWED = 64
+"""Tasks of other processes that one listener follows: each is read in the state."""
+
 
 async def get_task(served: ServedServer, request: McpRequest, params: p.TaskId) -> bytes:
     """The state of a task, with its questions, or with its outcome once it has ended."""
@@ -103,21 +106,33 @@ async def follow_tasks(
     if calls is None or not declares_tasks(request):
         return followed, lambda: None
     tasks = {id: calls.tasks.find(id, request.actor) for id in ids}
+
+    def stop() -> None:
+        for each in stops:
+            each()
+
     if not any(tasks.values()):
         for id in tasks:
             calls.pass_on(request, id, lasts=True)
+
+    def report(record: TaskRecord) -> None:
+        fields = _lost(record, calls)
+        if record.status in ENDED:  # another process may have its outcome, which is asked for
+            fields = record_fields(record, calls.tasks.times.keep_s)
+        send(notification_frame("notifications/tasks", {**fields, "_meta": meta}))
+
+    elsewhere = [id for id, task in tasks.items() if task is None][:MOST_FOLLOWED]
+    try:
+        for id in elsewhere:
+            record = await calls.tasks.find_record(id, request.actor)
+            if record is not None:
+                stops.append(calls.tasks.follow_elsewhere(record, report))
+                followed.append(id)
+    except BaseException:
+        stop()
+        raise
     for id, task in tasks.items():
         if task is None:
-            record = await calls.tasks.find_record(id, request.actor)
-            if record is None:
-                continue
-
-            def report(record: TaskRecord) -> None:
-                fields = _lost(record, calls)
-                send(notification_frame("notifications/tasks", {**fields, "_meta": meta}))
-
-            stops.append(calls.tasks.follow_elsewhere(record, report))
-            followed.append(id)
             continue
 
         def changed(task: Task = task) -> None:
@@ -126,11 +141,6 @@ async def follow_tasks(
 
         stops.append(task.listen(changed))
         followed.append(id)
-
-    def stop() -> None:
-        for each in stops:
-            each()
-
     return followed, stop
 
 

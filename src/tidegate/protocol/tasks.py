@@ -36,6 +36,8 @@ MOST_OPEN_OF_ACTOR = 32
 """Tasks that have not ended: one call more is answered when it has ended, as any call is."""
 LOOK_S = 0.2
 """Between two checks of a task of another process that a client follows."""
+_AT_ONCE = 16
+"""Tasks that are read so often; of more each is read less often."""
 STALE_S = 600.0
 """For how long rows that were read wait for the same call to come again."""
 MOST_KNOWN = 4_096
@@ -252,6 +254,7 @@ class Tasks:
         """How many tasks of each actor have not ended."""
         self._renewal: asyncio.TimerHandle | None = None
         self._writes: set[asyncio.Task[None]] = set()
+        self._following: set[asyncio.Future[None]] = set()
         self._writing = asyncio.Lock()
 
     async def start(
@@ -402,7 +405,7 @@ class Tasks:
         async def look() -> None:
             known = record
             while is_open(known):
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(LOOK_S * max(1.0, len(self._following) / _AT_ONCE))
                 with suppress(TidegateError):  # a state that cannot be read is read again
                     found = await self._ask_state(self._records.find, record.id)
                     if found is None:
@@ -413,6 +416,8 @@ class Tasks:
                     known = seen
 
         following = asyncio.ensure_future(look())
+        self._following.add(following)
+        following.add_done_callback(self._following.discard)
 
         def stop() -> None:
             following.cancel()

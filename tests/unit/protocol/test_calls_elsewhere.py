@@ -4,6 +4,7 @@ change."""
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -11,13 +12,15 @@ import pytest
 from msgspec import structs
 
 from support.eventually import until
+from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
 from tidegate.model.tasks import TaskRecord
 from tidegate.protocol.long_calls import EXTENSION
 from tidegate.protocol.model import Context, ToolResult
+from tidegate.protocol.task_methods import MOST_FOLLOWED
 from tidegate.protocol.tasks import TaskTimes, worker_of
-from tidegate.protocol.transport import ServedElsewhere
-from unit.protocol.test_calls_that_last import Client, done, text_of
+from tidegate.protocol.transport import ServedElsewhere, TransportContext
+from unit.protocol.test_calls_that_last import Client, Listener, done, text_of
 from unit.protocol.test_calls_that_leave import SlowRecords
 from wire.task_tools import KeptRecords
 
@@ -215,3 +218,85 @@ async def test_an_id_that_a_client_made_up_is_not_passed_on_to_no_worker(number:
     two.extensions = {EXTENSION: {}}
     reply = await two.send("tasks/get", taskId=f"{'0' * 32}-{number}")
     assert reply["error"]["code"] == -32602
+
+
+async def listen(process: Process, ids: list[str]) -> Followed:
+    """A listener at a process, once it was told which tasks it follows."""
+    params = {
+        "notifications": {"taskIds": ids},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {EXTENSION: {}}},
+        },
+    }
+    frame = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
+    followed = Followed(process, json.dumps(frame).encode())
+    await until(lambda: followed.heard or followed.serving.done(), "it is answered")
+    return followed
+
+
+class Followed:
+    """What a listener was sent."""
+
+    def __init__(self, process: Process, frame: bytes) -> None:
+        self._sender = Listener()
+        transport = TransportContext(process.actor, self._sender)
+        self._cancellation = transport.cancellation
+        self.serving = asyncio.ensure_future(process.kernel.serve(frame, transport))
+
+    @property
+    def heard(self) -> list[dict[str, Any]]:
+        return [json.loads(each)["params"] for each in self._sender.sent]
+
+    async def end(self) -> None:
+        self._cancellation.cancel("the client has gone")
+        await self.serving
+
+
+async def test_a_listener_is_not_told_that_a_call_failed_which_another_process_has_made() -> None:
+    records = KeptRecords()
+    one, two = await begun(records, changes=True), Process(records)
+    (id,) = records.records
+    followed = await listen(two, [id])
+    await one.end()
+    await until(lambda: len(followed.heard) > 1, "it is told")
+    assert [each["status"] for each in followed.heard[1:]] == ["completed"]
+    assert "error" not in followed.heard[1]
+    await followed.end()
+
+
+async def test_a_listener_has_so_many_tasks_read_in_the_state_and_no_more() -> None:
+    records = CountedRecords()
+    two = Process(records)
+    followed = await listen(two, [f"{n:032x}" for n in range(1_000)])
+    assert records.finds == MOST_FOLLOWED
+    await followed.end()
+
+
+async def test_nothing_is_followed_for_a_listener_that_was_refused() -> None:
+    records = CountedRecords()
+    one, two = await begun(records), Process(records)
+    (id,) = records.records
+    records.most = 1
+    followed = await listen(two, [id, "0" * 32])
+    answer = await followed.serving
+    assert answer is not None and b'"error"' in answer.frame
+    await asyncio.sleep(0)
+    assert not two.tasks._following
+    records.most = 1_000_000
+    await one.end()
+
+
+class CountedRecords(KeptRecords):
+    """Counts what is looked up, and fails after so many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finds = 0
+        self.most = 1_000_000
+
+    def find(self, id: str) -> TaskRecord | None:
+        self.finds += 1
+        if self.finds > self.most:
+            raise TidegateError(Code.STATE_FAILED, "The state cannot be read")
+        return super().find(id)
