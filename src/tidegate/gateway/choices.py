@@ -16,7 +16,8 @@ from tidegate.store.carried import CarriedValues, name_of
 
 LIFETIME_S = 2_592_000.0
 """Thirty days, as a session."""
-MOST_OF_OWNER = 1_000
+MOST_OF_OWNER = 4_096
+"""Of a caller, in all its sessions."""
 
 
 class _Target(msgspec.Struct, frozen=True, array_like=True):
@@ -35,8 +36,7 @@ class Choices:
         self._decoder = msgspec.msgpack.Decoder(_Target)
 
     async def find(self, owner: str, name: str) -> bytes | None:
-        """What was kept under a name for an owner: a session or an actor, by its id. Raises:
-        TidegateError STATE_FAILED."""
+        """What was kept under a name for an actor, by its id. Raises: TidegateError STATE_FAILED."""
         found = await read_state(self._values.read, name_of(owner, name))
         return found[0] if found else None
 

@@ -20,6 +20,8 @@ EVENT_S = 0.25
 """Between two events of a session that a process sends to other gates: each is a write to the
 state, and progress may be left out."""
 MOST_SESSIONS = 1_000
+_MOST_SENDING = 64
+"""Messages on their way, beyond which events are left out."""
 _ENDED_S = 3_600.0
 """How long the state keeps that a session was ended: a process that starts later, or sees the
 session for the first time, refuses it for so long."""
@@ -70,7 +72,7 @@ class SharedSessions:
 
     def _may_send_event(self, body: bytes) -> bool:
         """Whether one event more of this session may go through the state now."""
-        if not self._reaches_gates:
+        if not self._reaches_gates or len(self._sending) >= _MOST_SENDING:
             return False
         digest = msgspec.msgpack.decode(body, type=SessionMessage).digest
         now = asyncio.get_running_loop().time()

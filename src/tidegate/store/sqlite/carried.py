@@ -23,9 +23,7 @@ class SqliteCarriedStore:
     ) -> None:
         kind, id, owner, expires_at = value
         with self._file.changing() as connection:
-            connection.execute(
-                "DELETE FROM carried_values WHERE kind = ? AND id = ?", (kind, id)
-            )
+            connection.execute("DELETE FROM carried_values WHERE kind = ? AND id = ?", (kind, id))
             connection.execute(
                 "DELETE FROM carried_values WHERE (kind, id, part) IN (SELECT kind, id, part FROM"
                 " carried_values WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",

@@ -70,7 +70,7 @@ class Databases:
         choices = context.gate.choices
         if choices is not None and (context.context.state_id or not _is_anonymous(context.actor)):
             kept = _Default(source, choices.place if temporary else "")
-            await choices.keep(_owner_of(context), _DEFAULT, msgspec.json.encode(kept))
+            await choices.keep(context.actor.id, _name_of(context), msgspec.json.encode(kept))
             return
         if context.context.state_id:
             # With the session itself, so that others cannot make it forgotten.
@@ -146,7 +146,7 @@ class Databases:
 async def _kept_default(context: ToolContext, choices: Choices) -> str | None:
     """The default that was set at any process. Raises: TidegateError SOURCE_UNKNOWN if its source
     is at another process alone; STATE_FAILED."""
-    body = await choices.find(_owner_of(context), _DEFAULT)
+    body = await choices.find(context.actor.id, _name_of(context))
     if body is None:
         return None
     kept = msgspec.json.decode(body, type=_Default)
@@ -160,8 +160,10 @@ async def _kept_default(context: ToolContext, choices: Choices) -> str | None:
     return kept.source
 
 
-def _owner_of(context: ToolContext) -> str:
-    return context.context.state_id or context.actor.id
+def _name_of(context: ToolContext) -> str:
+    """Under which the default of the session is kept for its caller, else that of the token. It is
+    the caller's, so that one with many sessions has no more than its share."""
+    return f"{_DEFAULT} {context.context.state_id}"
 
 
 def _is_anonymous(actor: Actor) -> bool:
