@@ -117,6 +117,6 @@ async def test_a_large_row_is_carried_up_to_a_bound(tmp_path: Path, size: int, f
     if fits:
         assert await process.shown() == [["x" * size]]
     else:
-        with pytest.raises(TidegateError, match="too large .* worker 1"):
+        with pytest.raises(TidegateError, match=r"too large .* worker 1"):
             await process.shown()
     process.state.close()
