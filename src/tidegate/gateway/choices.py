@@ -36,7 +36,8 @@ class Choices:
         self._decoder = msgspec.msgpack.Decoder(_Target)
 
     async def find(self, owner: str, name: str) -> bytes | None:
-        """What was kept under a name for an actor, by its id. Raises: TidegateError STATE_FAILED."""
+        """What was kept under a name for an actor, by its id. Raises: TidegateError
+        STATE_FAILED."""
         found = await read_state(self._values.read, name_of(owner, name))
         return found[0] if found else None
 

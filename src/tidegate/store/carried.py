@@ -18,8 +18,8 @@ from tidegate.store.encryption import decrypt, encrypt
 
 MOST_OF_OWNER = 64
 MOST_SWEPT = 128
-"""Parts of ended values that one `put` removes: more than it makes, and so few that a caller does not
-wait for what others have left."""
+"""Parts of ended values that one `put` removes: more than it makes, and so few that a caller does
+not wait for what others have left."""
 
 
 class Carried(NamedTuple):

@@ -40,7 +40,8 @@ class Choices(Protocol):
     @property
     def place(self) -> str: ...
     async def find(self, owner: str, name: str) -> bytes | None:
-        """What was kept under a name for an actor, by its id. Raises: TidegateError STATE_FAILED."""
+        """What was kept under a name for an actor, by its id. Raises: TidegateError
+        STATE_FAILED."""
         ...
 
     async def keep(self, owner: str, name: str, value: bytes, lifetime_s: float = ...) -> None:
