@@ -46,6 +46,14 @@ def errors() -> str:
         "Every refusal and failure has one code, which is the same on every edge. Each reply also "
         "says what to do next; the last column is what it says where nothing better is known.",
         "",
+        "A request over HTTP that is refused before MCP serves it (for its token, its rate, its "
+        "`Host`, or since the state cannot be read) is answered with that status and a JSON-RPC "
+        "error, whose `data` has the `code`, the `hint` and `retry_after_s`, the same seconds as "
+        "`Retry-After`. It has the `id` of the request if the body came with the head or, up to "
+        "64 kB, within half a second; a client that sends `Expect: 100-continue` is refused at "
+        "once, without the `id`. The Python SDK 2.x shows the message and the data only where the "
+        "`id` is there; the Python SDK 1.x shows the status alone, and ends its connection.",
+        "",
         "| Code | JSON-RPC | HTTP | SQLSTATE | Exit status | What to do |",
         "|---|---|---|---|---|---|",
     ]

@@ -17,6 +17,8 @@ from tidegate.typed_values import json_decoder
 NO_ID = b"null"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What some programs write before a text in UTF-8. It says nothing."""
+MOST_ID_BYTES = 256
+"""Of an id that comes back to somebody who may have no right to be answered."""
 _DIGITS = frozenset(b"-0123456789")
 
 
@@ -43,8 +45,15 @@ class _Identified(msgspec.Struct):
     id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
+class _Refused(msgspec.Struct):
+    method: str
+    id: msgspec.Raw
+
+
 _envelope = json_decoder(_Envelope)
 _identified = json_decoder(_Identified)
+_refused = json_decoder(_Refused)
+_id_value: msgspec.json.Decoder[str | int | float] = msgspec.json.Decoder(str | int | float)
 _batch = msgspec.json.Decoder(list[msgspec.Raw])
 _encode = msgspec.json.Encoder().encode
 
@@ -127,6 +136,19 @@ def find_id(frame: bytes) -> bytes:
         return _read_id(_identified.decode(frame).id) or NO_ID
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
         return NO_ID
+
+
+def id_of_request(frame: bytes) -> bytes | None:
+    """The id of a request that is refused before it is served; None if the frame is no request, or
+    its id cannot be had. An error that answers no request has no id (`basic/transports`)."""
+    try:
+        id = bytes(_refused.decode(frame.removeprefix(BYTE_ORDER_MARK)).id)
+        if len(id) > MOST_ID_BYTES:
+            return None
+        _id_value.decode(id)  # reads every byte of it, as the decoder of the frame does not
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return id
 
 
 def encode(value: Any) -> bytes:

@@ -80,6 +80,19 @@ def test_half_requests_do_not_hold_up_whole_ones(server: Target) -> None:
         connection.close()
 
 
+def test_refusals_that_wait_for_a_body_do_not_hold_up_others(server: Target) -> None:
+    foreign = HEAD.replace(b"/x", b"/mcp/core").replace(b"localhost", b"evil.example") + b"\r\n"
+    waiting = [server.connect() for _ in range(400)]
+    for connection in waiting:
+        connection.connect()
+        connection.sock.sendall(foreign)
+    assert server.query("SELECT 1").text == '{"columns":["1"],"rows":[[1]]}'
+    for connection in waiting:
+        # Each is refused, though not one of them ever sends its body.
+        assert connection.sock.recv(65_536).startswith(b"HTTP/1.1 403 ")
+        connection.close()
+
+
 ENDLESS = {
     "many headers": (b"POST / HTTP/1.1\r\nHost: x\r\n", b"X-Padding: " + b"a" * 1_000 + b"\r\n"),
     "one header": (b"POST / HTTP/1.1\r\nHost: x\r\nX: ", b"a" * 4_096),

@@ -14,8 +14,9 @@ import msgspec
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions, JsonConventions
 from tidegate.edges.http.forwarded import TrustedProxies
-from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead, read_body
-from tidegate.edges.http.origin_checks import OriginChecks
+from tidegate.edges.http.mcp import Authenticate, McpHandler, ParsedHead
+from tidegate.edges.http.origin_checks import HOST_REFUSED, OriginChecks
+from tidegate.edges.http.request_body import RefusedRequests, read_body
 from tidegate.edges.http.responses import EXPOSED, PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import StreamPlace
 from tidegate.edges.http.router import HttpRequest, HttpStream
@@ -101,6 +102,7 @@ class HttpApplication:
         self._count_request = count_request
         self._health = health
         self._active: set[ActiveRequest] = set()
+        self._refused = RefusedRequests()
         self._mcp = McpHandler(authenticate, self._active, limits.body_bytes, limits.keep_alive_s)
 
     def join(self, way: WorkerWay) -> None:
@@ -144,6 +146,8 @@ class HttpApplication:
             await self._mcp.serve(request, parsed)
         except HttpRefusal as refusal:
             if not request.begun:
+                if conventions.names_requests and refusal.id is None:
+                    refusal.id = await self._refused.id_of(request)
                 shared = self._cors(request.head.headers) if conventions.shares else []
                 cors = block_of(shared)
                 reply(request, conventions.refuse(refusal), cors, close=refusal.close)
@@ -211,7 +215,8 @@ class HttpApplication:
             _refuse_repeated(head.pairs)
         self._origin_checks.check_host(headers.get(b"host"))
         if not self._origin_checks.admits_origin(headers.get(b"origin")):
-            raise HttpRefusal(403, "This Origin is not allowed; see `allowed_origins`")
+            text = "This Origin is not allowed; see `allowed_origins`"
+            raise HttpRefusal(403, text, data=HOST_REFUSED)
         _refuse_coding(headers.get(b"content-encoding"))
 
     async def _serve_route(self, request: IncomingRequest, endpoint: Endpoint | None) -> None:

@@ -8,6 +8,7 @@ Streamable HTTP (`basic/transports`). A surface with another document subclasses
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -42,6 +43,9 @@ class HttpConventions:
     def __init__(self, challenge: Challenge | None = None) -> None:
         self.challenge = challenge or Challenge()
 
+    names_requests = True
+    """Whether a refusal names the request by its JSON-RPC id."""
+
     def takes_events(self, headers: Mapping[bytes, bytes]) -> bool:
         """Whether the client of a POST accepts an event stream. Raises: HttpRefusal 406, 415 for
         media types that are not served."""
@@ -64,18 +68,23 @@ class HttpConventions:
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
         """The refusal that an error becomes: of a caller that could not be authenticated, or of
         a route's handler."""
+        error = error.without_secrets()
+        data: dict[str, Any] = {"code": error.code.value, "hint": error.hint}
         headers: HeaderList = []
         value = self.challenge.to(error)
         if value is not None:
             headers.append((b"www-authenticate", value))
         if error.retry_after_s is not None:
-            headers.append((b"retry-after", str(max(1, round(error.retry_after_s))).encode()))
+            wait_s = max(1, round(error.retry_after_s))
+            headers.append((b"retry-after", str(wait_s).encode()))
+            data["retry_after_s"] = wait_s
         message = f"{error.message.rstrip('.')}. {error.hint}" if error.hint else error.message
-        return HttpRefusal(error.mapping.http, message, error.mapping.rpc, headers=headers)
+        status, code = error.mapping.http, error.mapping.rpc
+        return HttpRefusal(status, message, code, headers=headers, data=data)
 
     def refuse(self, refusal: HttpRefusal) -> Answer:
         """The body, as JSON, and the status of a refusal."""
-        frame = error_frame(refusal.id, refusal.code, refusal.message)
+        frame = error_frame(refusal.id, refusal.code, refusal.message, refusal.data)
         return Answer(frame, refusal.status, refusal.headers)
 
     def finish(self, answer: Answer, actor: Actor) -> Answer:
@@ -100,8 +109,10 @@ _ERROR_NAMES = {
 class JsonConventions(HttpConventions):
     """The conventions of pages other than MCP: refusals are `{"error": NAME, "message": TEXT}`."""
 
+    names_requests = False
+
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
-        refusal = super().refusal_of(error.without_secrets())
+        refusal = super().refusal_of(error)
         refusal.name = error.code.value
         return refusal
 

@@ -15,6 +15,7 @@ from functools import partial
 from tidegate.edges.http.active_request import ActiveRequest
 from tidegate.edges.http.endpoint import Endpoint
 from tidegate.edges.http.reply_body import JsonBody
+from tidegate.edges.http.request_body import read_body
 from tidegate.edges.http.responses import PREFLIGHT, HttpRefusal, reply
 from tidegate.edges.http.resumption import (
     KEEP_ALIVES,
@@ -29,11 +30,10 @@ from tidegate.edges.http.resumption import (
 )
 from tidegate.edges.http.sse import KEEP_ALIVE_S, EventStream
 from tidegate.edges.http.worker_relay import WorkerWay
-from tidegate.edges.http1.request import CutOff, IncomingRequest, TooLarge, block_of
+from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.errors import TidegateError
 from tidegate.model.actors import Actor
 from tidegate.protocol.jsonrpc import NO_ID, find_id
-from tidegate.protocol.model import PARSE_ERROR
 from tidegate.protocol.repeated_calls import RepeatedCalls
 from tidegate.protocol.revisions import MODERN
 from tidegate.protocol.session import Session, Stream
@@ -41,8 +41,6 @@ from tidegate.protocol.transport import Answer, ServedElsewhere, TransportContex
 
 Authenticate = Callable[[str | None, str], Actor | Awaitable[Actor]]
 """Turns (bearer token or None, client address) into an actor. Raises: TidegateError AUTH_*."""
-
-PAYLOAD_TOO_LARGE = -32005
 
 _MODERN = frozenset(name.encode() for name in MODERN)
 _PREFLIGHT = block_of(PREFLIGHT)
@@ -338,14 +336,3 @@ class McpHandler:
             asked = None if known == NO_ID else known
             raise HttpRefusal(404, "Session not found", SESSION_NOT_FOUND, id=asked)
         return session
-
-
-async def read_body(request: IncomingRequest, limit: int) -> bytes:
-    """Raises: HttpRefusal 413 beyond `limit` bytes, 400 if not all of it comes."""
-    try:
-        return await request.read(limit)
-    except TooLarge:
-        text = f"Payload too large: the limit is {limit} bytes"
-        raise HttpRefusal(413, text, PAYLOAD_TOO_LARGE, close=True) from None
-    except CutOff:
-        raise HttpRefusal(400, "The request was cut off", PARSE_ERROR, close=True) from None

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tidegate.edges.http.responses import HttpRefusal
+from tidegate.errors import Code
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+HOST_REFUSED = {"code": Code.HOST_REFUSED.value}
 _MOST_KEPT = 64
 
 
@@ -47,6 +49,7 @@ class OriginChecks:
                 403,
                 f"The Host {text[:100]!r} is not allowed. If callers reach this server by it, add "
                 "it to `allowed_hosts` in the settings.",
+                data=HOST_REFUSED,
             )
         if len(self._good_hosts) < _MOST_KEPT:
             self._good_hosts.add(host)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tidegate.edges.http.sse import HeaderList
 from tidegate.edges.http1.request import IncomingRequest, block_of
 from tidegate.protocol.model import INVALID_REQUEST
@@ -27,8 +30,8 @@ class HttpRefusal(Exception):
 
     `status` is the HTTP status and `code` the JSON-RPC code of the same refusal; the conventions of
     the endpoint render one of them, or `name`, an error code of ours. `id` is the request's
-    JSON-RPC id, where it is known (`basic/transports`). With `close` the connection ends after the
-    answer.
+    JSON-RPC id, where it is known (`basic/transports`), and `data` what programs may read of the
+    refusal, `code` first. With `close` the connection ends after the answer.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class HttpRefusal(Exception):
         headers: HeaderList | None = None,
         id: bytes | None = None,
         close: bool = False,
+        data: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -48,6 +52,7 @@ class HttpRefusal(Exception):
         self.headers: HeaderList = headers or []
         self.id = id
         self.close = close
+        self.data = data
         self.name = ""
 
 

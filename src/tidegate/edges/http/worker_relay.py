@@ -15,14 +15,12 @@ import zlib
 from contextlib import suppress
 from typing import NamedTuple
 
-from tidegate.edges.http1.request import (
-    Application,
-    CutOff,
-    IncomingRequest,
-    TooLarge,
-    block_of,
-)
+from tidegate.edges.http.endpoint import JsonConventions
+from tidegate.edges.http.request_body import read_body
+from tidegate.edges.http.responses import HttpRefusal, reply
+from tidegate.edges.http1.request import Application, IncomingRequest, block_of
 from tidegate.edges.http1.server import Server
+from tidegate.errors import Code, TidegateError
 
 ADDRESS = b"x-tidegate-client"
 """The header with the address of the connection that the request came on."""
@@ -30,10 +28,9 @@ MOST_BODY = 16 * 1024 * 1024
 MOST_HEAD = 131_072
 BACKLOG = 256
 PART_BYTES = 65_536
-_UNAVAILABLE = b'{"error":"A worker of this gate is being started again. Try again in a moment."}'
 _OWN = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"date"})
 """Headers that each connection has for itself."""
-_JSON = [(b"content-type", b"application/json"), (b"retry-after", b"1")]
+_PAGES = JsonConventions()
 
 
 class WorkerWay(NamedTuple):
@@ -49,7 +46,7 @@ class WorkerWay(NamedTuple):
         return zlib.crc32(actor.encode()) % self.workers + 1
 
     async def pass_on(self, request: IncomingRequest, number: int) -> None:
-        """Have that worker answer a request."""
+        """Have that worker answer a request. Raises: HttpRefusal 400, 413, 503."""
         await _pass_on(request, f"{self.folder}/{number}")
 
 
@@ -92,20 +89,16 @@ class PagesRelay:
         path = request.head.path
         for each in self._paths:
             if path == each or path.startswith(f"{each}/"):
-                await self._way.pass_on(request, 1)
+                try:
+                    await self._way.pass_on(request, 1)
+                except HttpRefusal as refusal:
+                    reply(request, _PAGES.refuse(refusal), b"", close=refusal.close)
                 return
         await self._application(request)
 
 
 async def _pass_on(request: IncomingRequest, place: str) -> None:
-    try:
-        body = await request.read(MOST_BODY)
-    except TooLarge:
-        request.respond(413, block_of(_JSON), close=True)
-        return
-    except CutOff:
-        request.respond(400, block_of(_JSON), close=True)
-        return
+    body = await read_body(request, MOST_BODY)
     writer: asyncio.StreamWriter | None = None
     try:
         reader, writer = await asyncio.open_unix_connection(place, limit=MOST_HEAD)
@@ -116,11 +109,17 @@ async def _pass_on(request: IncomingRequest, place: str) -> None:
         if request.begun:
             request.abort()  # a cut answer must not look like a whole one
         else:
-            request.respond(503, block_of(_JSON), _UNAVAILABLE)
+            raise _PAGES.refusal_of(_unavailable()) from None
     finally:
         request.when_gone(None)
         if writer is not None:
             writer.close()
+
+
+def _unavailable() -> TidegateError:
+    text = "A worker of this gate is being started again"
+    hint = "Try again in a moment."
+    return TidegateError(Code.SERVER_STOPPING, text, hint=hint, retry_after_s=1.0)
 
 
 def _request_of(request: IncomingRequest, body: bytes) -> bytes:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tidegate.http")
 
+_AGAIN = b"retry-after: 1\r\n"
 MOST_WAITING = 32
 """Requests of one connection that wait for earlier answers before we read no further."""
 MOST_AT_ONCE = 1_000
@@ -210,7 +211,7 @@ class ClientConnection(Reader):
 
     def _refuse(self, status: int) -> None:
         if not self._transport.is_closing():
-            self.write(whole(status, CLOSE, 0))
+            self.write(whole(status, CLOSE + _AGAIN if status in (429, 503) else CLOSE, 0))
             self._end(lingering=True)
 
     def _drop_body(self) -> None:

@@ -24,6 +24,7 @@ class PlainJsonConventions(HttpConventions):
 
     methods = frozenset({"POST"})
     streams_json = True
+    names_requests = False
 
     @property
     def finishes(self) -> bool:
@@ -33,7 +34,7 @@ class PlainJsonConventions(HttpConventions):
         return b"text/event-stream" in headers.get(b"accept", b"")
 
     def refusal_of(self, error: TidegateError) -> HttpRefusal:
-        refusal = super().refusal_of(error.without_secrets())
+        refusal = super().refusal_of(error)
         if refusal.status == HTTPStatus.UNAUTHORIZED:
             refusal.message = HTTPStatus.UNAUTHORIZED.phrase
         return refusal
