@@ -21,8 +21,9 @@ from tidegate.config.model import Config
 from tidegate.edges.http import request_body
 from tidegate.edges.http.application import HttpApplication, HttpLimits
 from tidegate.edges.http.endpoint import Endpoint, HttpConventions
-from tidegate.edges.http.worker_relay import WorkerWay
+from tidegate.edges.http.worker_relay import PagesRelay, WorkerWay
 from tidegate.edges.http1.reader import MOST_AHEAD
+from tidegate.edges.http1.request import Application
 from tidegate.edges.http1.server import Server
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -100,7 +101,7 @@ class Door:
         )
         self._callers: list[Caller] = []
 
-    def caller(self, application: HttpApplication | None = None) -> Caller:
+    def caller(self, application: Application | None = None) -> Caller:
         made = Caller(Server(application or self.application))
         self._callers.append(made)
         return made
@@ -350,5 +351,18 @@ def test_a_request_for_a_worker_that_is_away_is_refused_by_its_id(tmp_path: Any)
         assert (answer.status, answer.body["id"]) == (503, "a-7")
         assert answer.body["error"]["data"]["code"] == "server.stopping"
         assert "retry-after: 1\r\n" in answer.head
+
+    play(tmp_path, scenario)
+
+
+def test_a_page_of_a_worker_that_is_away_is_refused_in_words(tmp_path: Any) -> None:
+    async def scenario(door: Door) -> None:
+        with socket() as listener:
+            way = WorkerWay(str(tmp_path / "workers"), 2, 2, listener)
+            caller = door.caller(PagesRelay(door.application, way, ("/mcp",)))
+            caller.send(head_of(len(PING)), PING)
+            answer = await caller.answer()
+        assert (answer.status, answer.body["error"]) == (503, "server.stopping")
+        assert answer.body["message"].endswith("is being started again. Try again in a moment.")
 
     play(tmp_path, scenario)

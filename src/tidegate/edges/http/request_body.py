@@ -52,8 +52,8 @@ class RefusedRequests:
         return id_of_request(body)
 
     async def _wait_for_body(self, request: IncomingRequest) -> bytes | None:
-        """The body, if it is what a connection reads ahead anyway: no more memory is held than
-        without the wait. A client that asks whether to send its body is told so by the refusal."""
+        """The body, if it is no larger than what a connection reads ahead for any request: all who
+        wait hold 16 MB at most. A client that asks whether to send its body is told at once."""
         head = request.head
         if head.expects or head.length is None or head.length > MOST_AHEAD:
             return None
