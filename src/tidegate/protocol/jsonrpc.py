@@ -18,7 +18,7 @@ NO_ID = b"null"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What some programs write before a text in UTF-8. It says nothing."""
 MOST_ID_BYTES = 256
-"""Of an id that comes back to somebody who may have no right to be answered."""
+"""Of an id that comes back to a caller without any right."""
 _DIGITS = frozenset(b"-0123456789")
 
 

@@ -2,9 +2,9 @@
 
 A refusal names its request by the JSON-RPC id, which is in the body. A request is refused by its
 head, and its body may come after that. Without the id the Python SDK 2.x shows none of our words,
-so the refusal waits for a body that is small and comes soon. Whoever is refused has shown no right
-to anything: how much is read, for how long, and how many wait at the same time is bounded, and
-beyond the bounds a refusal is given at once, without the id.
+so the refusal waits for a body that is small and comes soon. A caller that is refused has shown no
+right to anything: how much is read, for how long, and how many wait at the same time is bounded,
+and beyond the bounds a refusal is given at once, without the id.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RefusedRequests:
 
     async def _wait_for_body(self, request: IncomingRequest) -> bytes | None:
         """The body, if it is no larger than what a connection reads ahead for any request: all who
-        wait hold 16 MB at most. A client that asks whether to send its body is told at once."""
+        wait hold 16 MB at most. A client that asks whether to send its body is answered at once."""
         head = request.head
         if head.expects or head.length is None or head.length > MOST_AHEAD:
             return None

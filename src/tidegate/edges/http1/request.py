@@ -168,7 +168,7 @@ class IncomingRequest:
         if self._begun:
             raise RuntimeError("an answer was given before")
         self._begun = self.answered = True
-        self._parts.clear()  # of a body that nobody will read
+        self._parts.clear()  # the rest of a body that is not read
         line = self._line
         close = close or line.ending
         if close:
