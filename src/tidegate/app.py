@@ -27,7 +27,7 @@ from tidegate.audit.shipped import ShippedSegments
 from tidegate.budgets.budgets import Budgets
 from tidegate.budgets.budgets import Records as BudgetRecords
 from tidegate.budgets.ledger import BudgetLedger
-from tidegate.config.file_descriptors import descriptor_exhaustion
+from tidegate.conditions import Conditions
 from tidegate.config.file_permissions import require_private_file
 from tidegate.config.model import Config
 from tidegate.config.oauth import resource_url
@@ -37,9 +37,9 @@ from tidegate.edges.listening import Sockets
 from tidegate.engines.api import Engine
 from tidegate.engines.common.state_databases import look_for_states
 from tidegate.engines.registry import open_engine
-from tidegate.errors import Code, TidegateError
+from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import CallFigures
-from tidegate.gateway.configured_sources import load_sources, problem_of, source_from_settings
+from tidegate.gateway.configured_sources import load_sources, source_from_settings
 from tidegate.gateway.gateway import Gateway, GatewayOptions
 from tidegate.gateway.handlers import HandlerParts, Handlers, RequestHandler, prepare_source
 from tidegate.gateway.other_processes import OtherProcesses
@@ -55,6 +55,7 @@ from tidegate.identity.authenticator import Authenticator, Verifier
 from tidegate.identity.bridge_tokens import PREFIX as BRIDGE_PREFIX
 from tidegate.identity.bridge_tokens import SEPARATOR, BridgeTokens, restrict
 from tidegate.identity.builtin_actors import ANONYMOUS, BUILTIN, stdio
+from tidegate.identity.granted_rights import GrantedRights
 from tidegate.identity.lockout import Lockout
 from tidegate.identity.operator_passphrase import OperatorPassphrase
 from tidegate.identity.operators import Operators
@@ -76,7 +77,7 @@ from tidegate.protocol.model import Server, Settings
 from tidegate.protocol.request_state import RequestState
 from tidegate.protocol.session_ids import SessionIds
 from tidegate.protocol.tasks import CANCEL_TASK, Tasks, TaskTimes
-from tidegate.readiness import Failures, Readiness
+from tidegate.readiness import Readiness
 from tidegate.search.embeddings.embedder import Embedder
 from tidegate.search.requests import EmbedTexts
 from tidegate.secrets.readers import use_settings
@@ -106,10 +107,6 @@ if TYPE_CHECKING:
     from tidegate.gateway.choices import Choices
 
 logger = logging.getLogger("tidegate.state")
-
-_RIGHTS = "rights.given"
-_FOREVER = 2.0**52
-"""Unix seconds that never come."""
 
 
 class App:
@@ -193,6 +190,7 @@ class App:
             files=self.token_files if config.token_files else None,
             clock=self.state.now,
         )
+        self.granted_rights = GrantedRights(self.state, self.tokens)
         self.pairing_service = PairingService(
             self.state.pairings,
             self.tokens,
@@ -290,8 +288,14 @@ class App:
         self.budgets = Budgets(self.state.budgets, BudgetRecords(*records), self.state.now)
         self.budget_ledger = BudgetLedger(self.state.budgets, self.state.now)
         """What calls of this process cost."""
+        self.services: list[Service] = []
+        """What runs beside the edges of this process (`Product.service`)."""
+        self.conditions = Conditions(
+            *(self.audit, self.lease, self.tokens, self.token_files),
+            *(self.connections, self.state, self.webhook, self.services),
+        )
         self.readiness = Readiness(
-            self._known_failures,
+            self.conditions.known_failures,
             {
                 "audit": self.audit.try_writing,
                 "state": self.state.try_writing,
@@ -305,8 +309,6 @@ class App:
         """Are given what is recorded of each call that has ended; see `gateway.GatewayOptions`."""
         self.tracing = Tracing()
         """Has the tracer while a product traces calls."""
-        self.services: list[Service] = []
-        """What runs beside the edges of this process (`Product.service`)."""
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
@@ -492,49 +494,6 @@ class App:
         names = {resource_url(settings, path) for path in surface_paths(self.config)}
         return OAuth(settings, frozenset(names | {*settings.audience}))
 
-    def _known_failures(self) -> Failures:
-        """What this server needs for its work and does not have now, as far as it is seen without
-        a write."""
-        failing: dict[str, TidegateError] = {}
-        if self.audit.failing:
-            failing["audit"] = TidegateError(
-                Code.AUDIT_UNAVAILABLE, self.audit.withheld or "the audit log cannot be written"
-            )
-        try:
-            self.tokens.generation()
-        except TidegateError as error:
-            failing["state"] = error
-        if exhausted := descriptor_exhaustion():
-            failing["descriptors"] = TidegateError(Code.SERVER_EXHAUSTED, exhausted)
-        return failing
-
-    def problems(self) -> dict[str, str]:
-        """What fails of the record and of the services although calls go on, with the reason."""
-        problems = dict(self.audit.problems)
-        if self.lease is not None and self.lease.problem:
-            problems["record"] = self.lease.problem
-        for service in self.services:
-            problems |= service.problems()
-        return problems
-
-    def degraded(self) -> Mapping[str, str]:
-        """What does not work now although this server can do its work, with the reason."""
-        problems = self.problems()
-        with suppress(TidegateError):  # `readiness` says that the state cannot be read
-            for source in self.connections.sources():
-                if problem := problem_of(source):
-                    problems[f"source {source.name}"] = problem
-        for name, error in self.connections.unopened().items():
-            problems[f"source {name}"] = error
-        for number, concern in enumerate(self.state.concerns(), start=1):
-            problems["state" if number == 1 else f"state {number}"] = concern
-        for path, error in self.token_files.problems.items():
-            problems[f"token file {path}"] = error
-        health = self.webhook.health
-        if health.state in ("failing", "stopped"):
-            problems["webhook"] = f"{health.message}; waiting messages: {health.waiting}"
-        return problems
-
     def _tell_of_row(self, text: str) -> None:
         """Record that a row of the state is refused. On a thread of its own: the one that has found
         it is within a transaction of the state."""
@@ -619,22 +578,6 @@ class App:
         """What callers' later calls need, of one kind, for all processes on the state."""
         secret = partial(self.secrets.read, "carried")
         return CarriedValues(self.state.carried, kind, secret, self.state.now)
-
-    @property
-    def has_granted_rights(self) -> bool:
-        """Whether tokens or sources are or were in this state, or a server has started on it."""
-        shared = self.state.shared
-        return (
-            shared.locked_until(_RIGHTS, self.state.now()) is not None
-            or bool(self.tokens.list())
-            or bool(self.state.sources.list())
-        )
-
-    def note_rights(self) -> None:
-        """Have `has_granted_rights` be true from now on. Every start calls it; the first writes."""
-        shared = self.state.shared
-        if shared.locked_until(_RIGHTS, self.state.now()) is None:
-            shared.lock(_RIGHTS, _FOREVER)
 
     async def close(self) -> None:
         """Close sources and models, then the records. Safe to call twice."""

@@ -228,7 +228,7 @@ def test_a_source_that_no_engine_opens_fails_alone(
     good = SourceSettings("good", "sqlite:///:memory:")
 
     async def scenario(app: App, send: Callable[..., Awaitable[Answer]]) -> None:
-        assert set(app.degraded()) == {f"source {each.name}" for each in bad}
+        assert set(app.conditions.degraded()) == {f"source {each.name}" for each in bad}
         answer = await send("/ready")
         assert answer.status == 200
         assert answer.json["degraded"] == {"sources": f"{len(bad)} cannot be opened"}

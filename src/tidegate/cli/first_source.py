@@ -70,7 +70,7 @@ def add_first_source(variable: str, arguments: argparse.Namespace) -> None:
 
 async def _look(app: App) -> tuple[tuple[Source, ...], bool]:
     """The saved sources, and whether the state never held rights and asks for no passphrase."""
-    is_new = not app.has_granted_rights and not app.operator_passphrase.is_set
+    is_new = not app.granted_rights.exist and not app.operator_passphrase.is_set
     return app.state.sources.list(), is_new
 
 

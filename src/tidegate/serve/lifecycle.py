@@ -143,7 +143,7 @@ def _begin(app: App, edges: str) -> None:
     """Follow the state, and record the start. Raises: TidegateError."""
     app.state.versions.follow()
     with suppress(TidegateError):  # a state that cannot be written is reported elsewhere
-        app.note_rights()
+        app.granted_rights.note()
         app.shared_sessions.read_key()
     app.server_audit.record_start(app.config, edges)
 
@@ -187,7 +187,7 @@ async def _log_readiness(app: App) -> None:
             await app.readiness.tried()  # or what was tried once would fail for ever
             reasons = app.readiness.reasons()
         reasons.pop("server", None)  # that it stops has a line of its own
-        failing = {**app.degraded(), **reasons}
+        failing = {**app.conditions.degraded(), **reasons}
         for part, reason in failing.items():
             if part not in reported:
                 logger.error("%s: fails: %s", part, reason)

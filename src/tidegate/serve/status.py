@@ -17,7 +17,7 @@ _URGENCY = {"error": 0, "connected": 1}
 
 def without_names(app: App) -> dict[str, str]:
     """What does not work, for callers without a token: sources are counted and errors left out."""
-    problems = app.degraded()
+    problems = app.conditions.degraded()
     sources = sum(part.startswith("source ") for part in problems)
     files = sum(part.startswith("token file ") for part in problems)
     others = [part for part in problems if not part.startswith(("source ", "token file "))]
@@ -46,7 +46,9 @@ def status_of(app: App) -> dict[str, Any]:
     count = len(entries)
     # the webhook and the sources that are listed have lines of their own
     listed = {"webhook", *(f"source {each['name']}" for each in sources if each["error"])}
-    degraded = {part: reason for part, reason in app.degraded().items() if part not in listed}
+    degraded = {
+        part: reason for part, reason in app.conditions.degraded().items() if part not in listed
+    }
     return {
         "sources": sources,
         "source_count": count,

@@ -49,7 +49,7 @@ def test_a_token_that_was_widened_in_the_table_opens_nothing_and_is_on_record(tm
         tamper(state, "UPDATE tokens SET scope = 'fullAccess'")
         with pytest.raises(TidegateError) as refused:
             app.tokens.verify(plain)
-        said = app.degraded()["state"]
+        said = app.conditions.degraded()["state"]
         assert "`tokens`" in said and "past the gates" in said
         wait_until(
             lambda: "state.row_refused" in [each.get("name") for each in records(state)],

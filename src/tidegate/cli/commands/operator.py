@@ -54,7 +54,7 @@ def _add_operator(
     file: str | None,
 ) -> None:
     what = f"add the operator {name} ({roles_text(roles)})"
-    require_consent(app, "add", what, arguments, no_word=not app.has_granted_rights)
+    require_consent(app, "add", what, arguments, no_word=not app.granted_rights.exist)
     app.operators.add(name, read_new_passphrase(file, "operator add"), roles, BY)
 
 

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _set(app: App, arguments: argparse.Namespace) -> None:
     what = "set the operator's passphrase"
-    require_consent(app, "set", what, arguments, no_word=not app.has_granted_rights)
+    require_consent(app, "set", what, arguments, no_word=not app.granted_rights.exist)
     passphrase = read_new_passphrase(arguments.new_passphrase_file, "passphrase set")
     app.note("operator.passphrase_set", {})
     app.operator_passphrase.set(passphrase)

@@ -109,7 +109,7 @@ def save_new(
     """
     source = _given(app, name)
     what = f"add the source {source.name} ({source.access})"
-    no_word = no_word or not app.has_granted_rights
+    no_word = no_word or not app.granted_rights.exist
     require_consent(app, "add", what, arguments, no_word=no_word)
     source_changes(app).add(source)
     print_status(f"added {source.name} ({source.engine}, {source.access})")
@@ -346,7 +346,7 @@ async def _remove(app: App, arguments: argparse.Namespace) -> None:
     # Or the same source could come back without its masks and without a question. It goes all the
     # same where this cannot be kept: nothing may keep a right from being taken away.
     with suppress(TidegateError):
-        app.note_rights()
+        app.granted_rights.note()
     print_problems(source_changes(app).remove(source))
     print_status(f"removed {name}; its data is as it was")
 

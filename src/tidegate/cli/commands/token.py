@@ -47,7 +47,7 @@ async def _create(app: App, arguments: argparse.Namespace) -> None:
     proxy = ", a proxy" if arguments.proxy else ""
     owner = "" if arguments.owner is None else app.operators.find(arguments.owner).name
     what = f"create the token {arguments.name} ({arguments.scope}, {listed.words()}{proxy})"
-    require_consent(app, "create", what, arguments, no_word=not app.has_granted_rights)
+    require_consent(app, "create", what, arguments, no_word=not app.granted_rights.exist)
     rights = TokenRights(
         Scope(arguments.scope),
         listed.sources,

@@ -267,7 +267,7 @@ def _conditions_of(app: App) -> Conditions:
         return found
 
     def record() -> RecordCondition:
-        problems = {**app.problems(), **app.readiness.reasons()}
+        problems = {**app.conditions.problems(), **app.readiness.reasons()}
         return RecordCondition(problems, app.audit.read_checkpoint_time(), app.directory)
 
     return Conditions(sources, record, lambda: app.webhook.health)

@@ -56,7 +56,7 @@ class Gauges(Collector):
         late.add_metric([], app.server_audit.late)
         degraded = _gauge(
             "tidegate_degraded", "Parts that do not work although the server can.",
-            len(app.degraded()),
+            len(app.conditions.degraded()),
         )  # fmt: skip
         running = _gauge("tidegate_calls_running", "Calls under way.", len(app.gateway.running))
         self._taken = [info, parts, degraded, running, late, *_of_sources(app), *_of_files(app)]

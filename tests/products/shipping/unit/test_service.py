@@ -149,7 +149,7 @@ def test_a_destination_that_is_down_is_said_and_stops_no_call(tmp_path: Path) ->
         assert made.ask(INSERT) is None
         wait_until(lambda: made.service.problems(), "it is seen")
         wait_until(lambda: "lacks 0 " not in made.service.problems()["shipping"], "and measured")
-        said = made.app.degraded()["shipping"]
+        said = made.app.conditions.degraded()["shipping"]
         assert "siem-of-acme" in said
         assert "HTTP status 503" in said
         assert status_of(made.app)["failing"]["shipping"] == said
@@ -193,7 +193,7 @@ def test_at_the_limit_the_failure_mode_decides_and_every_call_is_on_record(
         assert len(made.ids) > lines
         failing = "audit" in made.app.readiness.failures()
         assert failing is (mode != "best_effort")
-        assert "ship.max_lag_bytes" in made.app.degraded()["shipping"]
+        assert "ship.max_lag_bytes" in made.app.conditions.degraded()["shipping"]
         receiver.before = lambda handler, size: True
         wait_until(lambda: not made.app.audit.withheld, "it has caught up")
         assert made.ask(INSERT) is None

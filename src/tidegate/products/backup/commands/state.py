@@ -170,7 +170,7 @@ def _seal(arguments: argparse.Namespace) -> None:
             "seal",
             "seal all rows of the state as they are",
             arguments,
-            no_word=not app.has_granted_rights,
+            no_word=not app.granted_rights.exist,
         )
         app.note("state.sealed", {})
         return app.state.seal_again()

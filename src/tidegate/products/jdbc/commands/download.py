@@ -45,7 +45,7 @@ def _fetch(
     place = repository or cache.repository()
     if not cache.may_download(coordinates, elsewhere=repository is not None):
         what = f"download {asked} from {place}; its code will run in Java processes"
-        require_consent(app, "fetch", what, arguments, no_word=not app.has_granted_rights)
+        require_consent(app, "fetch", what, arguments, no_word=not app.granted_rights.exist)
     app.note("driver.fetched", {"driver": asked, "repository": place})
     driver = cache.fetch(coordinates, repository, report=_print_step)
     pins = cache.lock().files

@@ -112,7 +112,7 @@ def _import(app: App, arguments: argparse.Namespace) -> int:
     bundle = Path(arguments.file)
     names = ", ".join(read_bundle_lock(bundle).drivers)
     what = f"take over {names} from {bundle}; their code will run in Java processes"
-    require_consent(app, "import", what, arguments, no_word=not app.has_granted_rights)
+    require_consent(app, "import", what, arguments, no_word=not app.granted_rights.exist)
     app.note("driver.imported", {"drivers": names})
     import_bundle(drivers_of(app.parts).cache, bundle)
     print_status(f"imported {names}")
