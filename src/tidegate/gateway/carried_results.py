@@ -30,6 +30,7 @@ from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.carried import CarriedValues
+from tidegate.typed_values import msgpack_decoder
 
 MOST_BYTES = 1_048_576
 _MOST_PARTS = 64
@@ -60,7 +61,7 @@ class CarriedResults:
     def __init__(self, values: CarriedValues, place: str) -> None:
         self._values = values
         self._place = place
-        self._decoder = msgspec.msgpack.Decoder(_Head)
+        self._decoder = msgpack_decoder(_Head)
 
     async def keep(self, cached: CachedResult) -> None:
         """Keep what is left of a result under its handle, if the state takes it: otherwise this

@@ -13,6 +13,7 @@ from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.gateway.source_connection import SessionTarget
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.carried import CarriedValues, name_of
+from tidegate.typed_values import msgpack_decoder
 
 LIFETIME_S = 2_592_000.0
 """Thirty days, as a session."""
@@ -33,7 +34,7 @@ class Choices:
         self._values = values
         self.surfaces = surfaces
         self.place = place
-        self._decoder = msgspec.msgpack.Decoder(_Target)
+        self._decoder = msgpack_decoder(_Target)
 
     async def find(self, owner: str, name: str) -> bytes | None:
         """What was kept under a name for an actor, by its id. Raises: TidegateError

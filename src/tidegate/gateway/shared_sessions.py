@@ -6,14 +6,13 @@ import asyncio
 import os
 from contextlib import suppress
 
-import msgspec
-
 from tidegate.errors import TidegateError
 from tidegate.protocol.session_links import SessionLinks, SessionMessage
 from tidegate.siblings import Siblings
 from tidegate.store.api import State
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.messages import Mailbox
+from tidegate.typed_values import decode_msgpack
 
 _TOPIC = "sessions"
 EVENT_S = 0.25
@@ -74,7 +73,7 @@ class SharedSessions:
         """Whether one event more of this session may go through the state now."""
         if not self._reaches_gates or len(self._sending) >= _MOST_SENDING:
             return False
-        digest = msgspec.msgpack.decode(body, type=SessionMessage).digest
+        digest = decode_msgpack(body, SessionMessage).digest
         now = asyncio.get_running_loop().time()
         if now - self._events_at.get(digest, float("-inf")) < EVENT_S:
             return False

@@ -15,6 +15,7 @@ import msgspec
 from tidegate.store.sealed_lists import SealedList
 from tidegate.store.seen_lists import IN_DOUBT, Place
 from tidegate.system.private_files import make_private_directory, replace_file
+from tidegate.typed_values import decode_msgpack
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -51,7 +52,7 @@ class ListFiles:
         for area in sorted(IN_DOUBT):
             for path in self._folder.glob(f"{area}-*"):
                 with suppress(OSError, ValueError, msgspec.MsgspecError):
-                    kept = msgspec.msgpack.decode(path.read_bytes(), type=_Kept)
+                    kept = decode_msgpack(path.read_bytes(), _Kept)
                     if kept.life == life:
                         part = int(path.name.rpartition("-")[2])
                         found[area, part] = SealedList(kept.number, kept.macs)

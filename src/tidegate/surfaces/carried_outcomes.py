@@ -21,6 +21,7 @@ from tidegate.protocol.model import RpcError, ToolResult
 from tidegate.protocol.tasks import Task
 from tidegate.store.carried import CarriedValues
 from tidegate.surfaces.tool_context import EndedWork
+from tidegate.typed_values import msgpack_decoder
 
 MOST_BYTES = 1_048_576
 _LARGE_BYTES = 65_536
@@ -53,7 +54,7 @@ class CarriedOutcomes:
 
     def __init__(self, values: CarriedValues) -> None:
         self._values = values
-        self._decoder = msgspec.msgpack.Decoder(_CarriedOutcome)
+        self._decoder = msgpack_decoder(_CarriedOutcome)
 
     def keep(self, task: Task, lifetime_s: float) -> None:
         """Keep the outcome of a task that has ended, unless it is too large or of a kind that only

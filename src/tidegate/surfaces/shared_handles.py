@@ -12,6 +12,7 @@ import msgspec
 
 from tidegate.errors import Code, TidegateError
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.typed_values import decode_msgpack
 
 LIFETIME_S = 86_400.0
 
@@ -49,7 +50,7 @@ async def find_handle(context: ToolContext, id: str) -> SharedHandle | None:
     body = None if choices is None else await choices.find(context.actor.id, f"handle {id}")
     if choices is None or body is None:
         return None
-    found = msgspec.msgpack.decode(body, type=SharedHandle)
+    found = decode_msgpack(body, SharedHandle)
     if found.place == choices.place or found.session != context.context.state_id:
         return None  # it has ended here, or is of another session of this caller
     return found

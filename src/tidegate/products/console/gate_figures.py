@@ -18,6 +18,7 @@ import msgspec
 from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import BINS, OTHERS, CallFigures, Cell, Span
 from tidegate.store.messages import MOST_BYTES, Mailbox
+from tidegate.typed_values import json_decoder
 
 ASK, FIGURES = "figures.ask", "figures.are"
 ASK_S = 5.0
@@ -68,7 +69,7 @@ class GateFigures:
         self._complete = complete
         self._asked_at: dict[Span, float] = {}
         self._known: dict[tuple[str, Span], _Known] = {}
-        self._decoder = msgspec.json.Decoder(SentFigures)
+        self._decoder = json_decoder(SentFigures)
         self._telling: set[asyncio.Task[None]] = set()
         mailbox.handle(ASK, self._on_ask)
         mailbox.handle(FIGURES, self._on_figures)

@@ -246,6 +246,7 @@ def now_page(span: str = "hour", **changes: Any) -> Json:
         "shared": False,
         "waiting": [at % 4 // 3 for at in range(steps)],
         "complete": True,
+        "missing": [],
     }
     first: Json = {
         "calls": [running_call(1), running_call(2, state="waiting"), running_call(3, rows=512)],

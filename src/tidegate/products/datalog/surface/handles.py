@@ -22,6 +22,7 @@ from tidegate.products.datalog.surface.errors import invalid
 from tidegate.products.datalog.surface.settings import DatalogSettings
 from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.typed_values import decode_json
 
 ARGUMENT: dict[TargetKind, str] = {
     "database": "database",
@@ -154,7 +155,7 @@ class HandleTable:
             raise unknown(kind, id)
         if not found.how:
             raise found.elsewhere(_WORDS[kind])
-        how = msgspec.json.decode(found.how, type=_Reopened)
+        how = decode_json(found.how, _Reopened)
         if how.target.kind != kind:
             raise unknown(kind, id)
         self.check_room(context)

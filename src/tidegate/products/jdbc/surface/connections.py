@@ -21,6 +21,7 @@ from tidegate.model.requests import CloseTemporary
 from tidegate.products.jdbc.surface.settings import JdbcSettings
 from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
 from tidegate.surfaces.tool_context import ToolContext
+from tidegate.typed_values import decode_msgpack
 
 
 class _Reopened(msgspec.Struct, frozen=True, array_like=True):
@@ -132,7 +133,7 @@ class ConnectionTable:
             raise _invalid()
         if not found.how:
             raise found.elsewhere("connection")
-        how = msgspec.msgpack.decode(found.how, type=_Reopened)
+        how = decode_msgpack(found.how, _Reopened)
         with self.room(context):
             connection = Connection(
                 context, how.source, how.dialect, temporary=False, types=how.types

@@ -16,6 +16,7 @@ from tidegate.model.requests import Connect, Request
 from tidegate.products.pgedge.surface.errors import is_not_ready
 from tidegate.products.pgedge.surface.settings import PostgresSettings
 from tidegate.surfaces.tool_context import Choices, ToolContext
+from tidegate.typed_values import decode_json
 
 PayloadT = TypeVar("PayloadT")
 
@@ -149,7 +150,7 @@ async def _kept_default(context: ToolContext, choices: Choices) -> str | None:
     body = await choices.find(context.actor.id, _name_of(context))
     if body is None:
         return None
-    kept = msgspec.json.decode(body, type=_Default)
+    kept = decode_json(body, _Default)
     if kept.place not in ("", choices.place):
         raise TidegateError(
             Code.SOURCE_UNKNOWN,
