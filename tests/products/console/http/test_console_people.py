@@ -130,7 +130,7 @@ def test_while_the_settings_cannot_be_read_what_waits_is_seen_without_rows_and_d
     assert mayors.visitor().resume().status_code == 200
     denied = ada.post(f"inbox/{card['id']}/deny", {"digest": card["digest"], "reason": "no"})
     assert denied.json()["state"] == "denied"
-    rule(mayors, "")
+    rule(mayors, "# no rules\n")
     assert "approval.declined" in query(mayors.agent(token), SEEN).text
 
 
