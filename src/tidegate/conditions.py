@@ -22,7 +22,7 @@ from tidegate.webhook.sender import WebhookSender
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Looks at these parts of one process. Nothing is written to find out."""
+    """Reads these parts of one process, and writes nothing to find out."""
 
     audit: AuditLog
     lease: GateLease | None

@@ -105,6 +105,14 @@ class Serving:
                 return line
         raise AssertionError(f"it never said {word!r}")
 
+    def all_of(self, *words: str) -> list[str]:
+        """The first lines of stderr that hold these words, which may come in any order."""
+        found: dict[str, str] = {}
+        while len(found) < len(words) and (line := self.diagnostic()):
+            found |= {word: line for word in words if word in line and word not in found}
+        assert len(found) == len(words), f"it said {list(found)} alone"
+        return [found[word] for word in words]
+
     def _read(self, pipe: IO[str] | None) -> str:
         """A line; a process that says nothing for too long is killed, which ends its output."""
         assert pipe is not None

@@ -36,8 +36,8 @@ def test_a_destination_that_is_down_is_said_in_the_log_probes_figures_console_an
     words += ["--config", str(file)]
     assert tidegate("operator", "add", "ada", *words, state=state).status == 0
     with serving(("serve", "--http", "127.0.0.1:0", "--config", str(file)), state) as server:
-        (address,) = re.findall(r"http://[^/]+", server.until("the console is at"))
-        said = server.until("shipping: fails")
+        where, said = server.all_of("the console is at", "shipping: fails")
+        (address,) = re.findall(r"http://[^/]+", where)
         assert "siem-of-acme" in said
         assert "Connection refused" in said
         ready = httpx.get(f"{address}/ready", trust_env=False)
