@@ -52,7 +52,12 @@ def others_of(servers: list[RunningServer]) -> list[str]:
 
 async def has_ended(arguments: argparse.Namespace, pid: int) -> bool:
     """Wait until the server of a process has ended; False if it has not after `STOP_S`."""
-    servers = RunningServers(_directory(arguments))
+    return await has_ended_on(_directory(arguments), pid)
+
+
+async def has_ended_on(directory: Path, pid: int) -> bool:
+    """The same of a server on this state directory."""
+    servers = RunningServers(directory)
     loop = asyncio.get_running_loop()
     late = loop.time() + STOP_S
     while servers.runs(pid):

@@ -25,6 +25,7 @@ from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.client_entries import address_of, token_variables_of, variables_of, words_of
 from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import entries_of
+from tidegate.cli.running_server import has_ended_on
 from tidegate.cli.supported_clients import CLIENTS, SCOPES, Client, Scope, settings_file
 from tidegate.config.addresses import LOOPBACK, parse_http_url
 from tidegate.config.loading import load
@@ -269,3 +270,4 @@ async def _end_started(state: Path, before: str) -> None:
         found = await discovery.look()
         if found is not None and found.by_bridge and found.instance != before and not before:
             await discovery.end(found)
+            await has_ended_on(state, found.pid)
