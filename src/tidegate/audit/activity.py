@@ -241,22 +241,22 @@ class ActivityIndex:
         `MOST_COUNTED` lines for a page."""
         where, values = _where(wanted)
         page = f"{where} AND lines.n < :before" if before is not None else where
-        found: dict[int, int] = {}
+        found: dict[int, tuple[int, float]] = {}
         with self.using() as connection:
             rows = _rows(
                 connection.execute(
-                    f"SELECT lines.n, lines.session FROM {_tables(wanted)} WHERE {page}"
+                    f"SELECT lines.n, lines.session, lines.time FROM {_tables(wanted)} WHERE {page}"
                     f" ORDER BY {_order(wanted)} DESC LIMIT :most",
                     {**values, "before": before, "most": MOST_COUNTED},
                 )
             )
             ended = rows[-1][0] if len(rows) == MOST_COUNTED else None
-            for n, session in rows:
+            for n, session, at in rows:
                 if session and session not in found and len(found) == limit:
                     ended = n + 1
                     break
                 if session:
-                    found[session] = n
+                    found[session] = n, at
             ids = msgspec.json.encode(list(found)).decode()
             sessions = connection.execute(
                 f"SELECT {_SESSION} FROM sessions WHERE id IN (SELECT value FROM json_each(?))"
@@ -264,7 +264,7 @@ class ActivityIndex:
                 (ids,),
             )
             shown = [Session(*row) for row in _rows(sessions)]
-            return SessionPage(tuple(_as_seen(connection, shown, wanted.sources)), ended)
+            return SessionPage(tuple(_as_seen(connection, shown, wanted.sources)), ended, found)
 
     def session(self, id: int, sources: tuple[str, ...] | None = None) -> Session | None:
         """The session of that number, to a reader who may see these sources, None all."""

@@ -69,10 +69,12 @@ class Session(msgspec.Struct, frozen=True):
 
 class SessionPage(msgspec.Struct, frozen=True):
     """Sessions, newest first; `next` is where the next page begins, None at the end. A session of a
-    page before may come again."""
+    page before may come again. `newest` has the number and time of the newest line of each that
+    matches, by the session's id, in the order of these numbers."""
 
     sessions: tuple[Session, ...]
     next: int | None
+    newest: dict[int, tuple[int, float]] = {}
 
 
 class LineFilter(msgspec.Struct, frozen=True):

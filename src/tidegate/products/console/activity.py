@@ -7,36 +7,29 @@ statements of others there, and searches none.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from tidegate.audit.activity import MOST_COUNTED, ActivityIndex
-from tidegate.audit.activity_lines import Line, LineFilter
+from tidegate.audit.activity_lines import Line, LineFilter, SessionPage
 from tidegate.audit.proof import Prover
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import holds
 from tidegate.model.sources import Source
 from tidegate.policy.data_rules import hides_something
-from tidegate.products.console.downloads import DraftFile, MadeFile
+from tidegate.products.console.activity_pages import LeftOut, LinePage
 from tidegate.products.console.sign_in import actor_of
-from tidegate.results.formats import is_formula
 
 MOST_LINES = 500
-EXPORTED = 100_000
-"""The most lines of one page and of one export."""
+"""The most lines of one page."""
 PATIENCE_S = 2.0
 """How long a page waits for a long log that is read into the index for the first time."""
 STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are searched."""
-_NONE_LEFT_OUT: dict[str, Any] = {"left_out": 0, "more": False}
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _SHOWN_OF_HIDDEN = frozenset(
@@ -44,7 +37,6 @@ _SHOWN_OF_HIDDEN = frozenset(
 )
 """The fields on record of a call whose statement is hidden that are shown: no text of it, and no
 digest, by which the values in it can be guessed."""
-_COLUMNS = tuple(name for name in Line.__struct_fields__ if name not in ("n", "offset", "session"))
 
 
 class Activity:
@@ -56,9 +48,6 @@ class Activity:
         self._index = index
         self._prover = prover
         self._sources = sources
-        self.elsewhere: Callable[[], list[str]] = list
-        """The places of other gates, which have records of their own. Raises: TidegateError
-        STATE_FAILED."""
 
     def newest(self) -> int:
         """The number of the newest line. Raises: TidegateError STATE_FAILED."""
@@ -70,44 +59,41 @@ class Activity:
         sources = self._visible_sources(signed_in, searches=False)
         return self._index.newest_of(LineFilter(sources=sources, own=False), after)
 
-    def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
-        """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
-        self._index.update(seconds=PATIENCE_S)
-        before = _number(query, "before", None)
-        limit = min(_number(query, "limit", 100) or 100, MOST_LINES)
-        wanted = self._filter(query, signed_in)
-        found = self._index.find(
-            wanted,
-            before=None if before is None else int(before),
-            limit=max(1, int(limit)),
-            counts=before is None,
-        )
-        facets, roles = dict(found.facets), signed_in.operator.roles
-        if facets:
-            facets["actor"] = facets.pop("actor_name")
-        return {
-            "lines": [self._shown(line, signed_in) for line in found.lines],
-            "next": found.next,
-            "counts": {
-                "total": found.total,
-                "more": found.more,
-                "most": MOST_COUNTED,
-                "own": self._left_out(wanted) if before is None else _NONE_LEFT_OUT,
-            },
-            "facets": facets,
-            "read": self._index.share(),
-            "elsewhere": self.elsewhere() if holds(roles, "viewer", None) else [],
-        }
+    def page(
+        self,
+        query: Mapping[str, str],
+        signed_in: SignedIn,
+        *,
+        before: int | None = None,
+        most: int = MOST_LINES,
+        patience_s: float | None = PATIENCE_S,
+    ) -> LinePage:
+        """A page of lines, below a number, with what is counted of all where that is the first. A
+        record that is not in the index yet is read for so long, None for all of it.
 
-    def sessions(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
-        """A page of the sessions of agents with a call that matches."""
-        self._index.update(seconds=PATIENCE_S)
-        before = _number(query, "before", None)
+        Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED.
+        """
+        limit = page_limit(query, most)
+        self._index.update(seconds=patience_s)
         wanted = self._filter(query, signed_in)
-        found = self._index.sessions(wanted, before=None if before is None else int(before))
-        all_shown = wanted.own is None
-        sessions = [_session(structs.asdict(each), own=all_shown) for each in found.sessions]
-        return {"sessions": sessions, "next": found.next}
+        found = self._index.find(wanted, before=before, limit=limit, counts=before is None)
+        found = structs.replace(
+            found, lines=tuple([self._seen(line, signed_in) for line in found.lines])
+        )
+        left = self._left_out(wanted) if before is None else LeftOut()
+        return LinePage(found, left, self._index.share())
+
+    def session_page(
+        self,
+        query: Mapping[str, str],
+        signed_in: SignedIn,
+        *,
+        before: int | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> SessionPage:
+        """A page of the sessions of agents with a call that matches. Raises: as `page`."""
+        self._index.update(seconds=patience_s)
+        return self._index.sessions(self._filter(query, signed_in), before=before)
 
     def story(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A session, with a page of its calls from the oldest on, and what proves each.
@@ -129,10 +115,10 @@ class Activity:
         places = [(each.segment, each.offset, each.seq) for each in found.lines]
         proofs = self._prover.check_lines(places)
         return {
-            "session": _session(structs.asdict(session), own=wanted.own is None),
+            "session": shown_session(structs.asdict(session), own=wanted.own is None),
             "lines": [
                 {
-                    **self._shown(line, signed_in),
+                    **structs.asdict(self._seen(line, signed_in)),
                     "proof": {"state": proof.state, "text": proof.text},
                 }
                 for line, proof in zip(found.lines, proofs, strict=True)
@@ -162,7 +148,8 @@ class Activity:
             "seq": line.seq,
             "hash": "" if hidden else proof.hash,
         }
-        return {"line": self._shown(line, signed_in), "fields": fields, "proof": shown}, line
+        seen = structs.asdict(self._seen(line, signed_in))
+        return {"line": seen, "fields": fields, "proof": shown}, line
 
     def proof(self, signed_in: SignedIn, *, again: bool) -> dict[str, Any]:
         """What is proved of the whole log, which is read `again` for an admin of all sources alone.
@@ -176,41 +163,6 @@ class Activity:
         signed = proof.signed_until
         after = None if signed is None else self._index.count_since(signed)
         return {**structs.asdict(proof), "after_checkpoint": after}
-
-    def export(self, query: Mapping[str, str], signed_in: SignedIn, directory: Path) -> MadeFile:
-        """The lines that match, newest first, as a file of JSON lines or CSV.
-
-        Raises: TidegateError ARGUMENT_INVALID, LIMIT_BYTES, STATE_FAILED.
-        """
-        form = query.get("format", "jsonl")
-        if form not in ("jsonl", "csv"):
-            raise TidegateError(Code.ARGUMENT_INVALID, "`format` is jsonl or csv")
-        self._index.update()
-        draft = DraftFile(directory)
-        count, more = 0, False
-        try:
-            draft.put(_csv_line(_COLUMNS) if form == "csv" else b"")
-            wanted = self._filter(query, signed_in)
-            for line in self._all(wanted, signed_in, EXPORTED + 1):
-                if count == EXPORTED:
-                    more = True
-                    break
-                cells = [_cell(line[name]) for name in _COLUMNS]
-                draft.put(_csv_line(cells) if form == "csv" else msgspec.json.encode(line) + b"\n")
-                count += 1
-            draft.finish()
-        except BaseException:
-            draft.close()
-            raise
-        cut = f"cut after the newest {count:,} lines, the limit: there are older ones"
-        details = {"lines": str(count), "format": form, **({"cut": cut} if more else {})}
-        notes: list[str] = []
-        if left := (own := self._left_out(wanted))["left_out"]:
-            number = f"{left:,}{'+' if own['more'] else ''}"
-            notes = [f"without {number} reads of the console's own, as the page shows it"]
-            details["own"] = f"{number} left out"
-        cut = cut if more else ""
-        return MadeFile(draft, "activity", form, count, cut=cut, notes=notes, details=details)
 
     def recent(self, signed_in: SignedIn) -> dict[str, Any]:
         """For an empty inbox: the agents that called last, and their last calls. What people do at
@@ -230,27 +182,14 @@ class Activity:
                 {"name": name, "client": client, "last_at": at}
                 for (name, client), at in list(agents.items())[:8]
             ],
-            "calls": [self._shown(line, signed_in) for line in calls[:5]],
+            "calls": [structs.asdict(self._seen(line, signed_in)) for line in calls[:5]],
         }
 
-    def _all(self, wanted: LineFilter, signed_in: SignedIn, most: int) -> Iterator[dict[str, Any]]:
-        before, left = None, most
-        while left > 0:
-            found = self._index.find(wanted, before=before, limit=min(left, 5_000), counts=False)
-            for line in found.lines:
-                shown = self._shown(line, signed_in)
-                yield {name: shown[name] for name in _COLUMNS}
-            left -= len(found.lines)
-            before = found.next
-            if before is None:
-                return
-
-    def _left_out(self, wanted: LineFilter) -> dict[str, Any]:
-        """How many of the page's own reads match besides the lines that are shown."""
+    def _left_out(self, wanted: LineFilter) -> LeftOut:
         if wanted.own is None:
-            return _NONE_LEFT_OUT
+            return LeftOut()
         count = self._index.count(structs.replace(wanted, own=True))
-        return {"left_out": min(count, MOST_COUNTED), "more": count > MOST_COUNTED}
+        return LeftOut(min(count, MOST_COUNTED), count > MOST_COUNTED)
 
     def _filter(self, query: Mapping[str, str], signed_in: SignedIn) -> LineFilter:
         words = tuple(query.get("q", "").replace("\0", " ").split())[:16]  # NUL ends SQL text
@@ -306,14 +245,19 @@ class Activity:
         """Whether the statement of a line is not for this operator, who did not send it itself."""
         return line.actor != signed_in.actor_id and self._hides(line.source, signed_in)
 
-    def _shown(self, line: Line, signed_in: SignedIn) -> dict[str, Any]:
-        shown = structs.asdict(line)
+    def _seen(self, line: Line, signed_in: SignedIn) -> Line:
+        """A line as this operator sees it."""
         if self._hides_line(line, signed_in):
-            shown["statement"] = shown["message"] = _HIDDEN
-        return shown
+            return structs.replace(line, statement=_HIDDEN, message=_HIDDEN)
+        return line
 
 
-def _session(fields: dict[str, Any], *, own: bool) -> dict[str, Any]:
+def page_limit(query: Mapping[str, str], most: int = MOST_LINES) -> int:
+    """How many lines a page has. Raises: TidegateError ARGUMENT_INVALID."""
+    return max(1, int(min(_number(query, "limit", 100) or 100, most)))
+
+
+def shown_session(fields: dict[str, Any], *, own: bool) -> dict[str, Any]:
     """A session as the page has it; its calls are those that are shown."""
     left = 0 if own else fields["own"]
     return {"session": fields.pop("id"), **fields, "calls": fields["calls"] - left, "own": left}
@@ -336,17 +280,4 @@ def _number(query: Mapping[str, str], name: str, default: float | None) -> float
         value = float("nan")
     if not 0 <= value < 1e15:
         raise TidegateError(Code.ARGUMENT_INVALID, f"`{name}` is no number: {text[:40]!r}")
-    return value
-
-
-def _csv_line(cells: Sequence[Any]) -> bytes:
-    line = io.StringIO()
-    csv.writer(line, quoting=csv.QUOTE_ALL).writerow(cells)
-    return line.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: Any) -> Any:
-    """A value for CSV; what a spreadsheet would take for a formula begins with a quote."""
-    if isinstance(value, str) and is_formula(value):
-        return f"'{value}"
     return value

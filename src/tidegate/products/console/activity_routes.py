@@ -21,6 +21,7 @@ from tidegate.edges.http.router import (
 from tidegate.errors import TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.products.console.activity import Activity
+from tidegate.products.console.all_activity import AllActivity
 from tidegate.products.console.changes import Changes
 from tidegate.products.console.console import BODY_LIMIT, Answer
 from tidegate.products.console.conventions import DATA
@@ -43,6 +44,7 @@ class ActivityRoutes:
     def __init__(
         self,
         activity: Activity,
+        all_activity: AllActivity,
         inbox: Inbox,
         changes: Changes,
         feed: LiveFeed,
@@ -50,6 +52,7 @@ class ActivityRoutes:
         directory: Path,
     ) -> None:
         self._activity = activity
+        self._all = all_activity
         self._inbox = inbox
         self._changes = changes
         self._feed = feed
@@ -66,26 +69,25 @@ class ActivityRoutes:
         yield "POST", "activity/export-ticket", self._ticket
 
     async def _find(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        found = await asyncio.to_thread(self._activity.find, request.query, signed_in)
+        found = await self._all.find(request.query, signed_in)
         return json_response(200, {**found, "seq": self._feed.sequence})
 
     async def _agent_sessions(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        found = await asyncio.to_thread(self._activity.sessions, request.query, signed_in)
-        return json_response(200, found)
+        return json_response(200, await self._all.sessions(request.query, signed_in))
 
     async def _story(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        found = await asyncio.to_thread(self._activity.story, request.query, signed_in)
-        return json_response(200, found)
+        return json_response(200, await self._all.story(request.query, signed_in))
 
     async def _line(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
+        shown = await self._all.line(request.parameters["n"], signed_in)
+
         def find() -> dict[str, Any]:
-            shown, line = self._activity.line(request.parameters["n"], signed_in)
-            card = None
-            if line.approval:
+            line, card = shown["line"], None
+            if line["approval"]:
                 with suppress(TidegateError):  # it was removed since
-                    question = self._inbox.find(line.approval, signed_in)
+                    question = self._inbox.find(line["approval"], signed_in)
                     card = self._inbox.card(question, signed_in)
-            change = self._changes.of_call(line.call_id, signed_in)
+            change = self._changes.of_call(line["call_id"], signed_in)
             return {**shown, "approval": card, "change": change}
 
         return json_response(200, await asyncio.to_thread(find))
@@ -100,8 +102,7 @@ class ActivityRoutes:
         body = await read_json(request, ExportTicket, BODY_LIMIT)
         query = {**body.filters, "format": body.format}
         standing = self._downloads.standing(signed_in)
-        export = partial(self._activity.export, query, signed_in, self._directory)
-        made = await asyncio.to_thread(export)
+        made = await self._all.export(query, signed_in, self._directory)
         return json_response(200, self._downloads.offer(made, signed_in, standing))
 
     async def export(self, request: HttpRequest, signed_in: SignedIn) -> HttpStream:

@@ -84,7 +84,7 @@ class DraftFile:
 
 class MadeFile:
     """A file that was made. `cut` says where it ends though there was more, empty if it is whole;
-    `notes` are that and what else it is not. `details` go on record."""
+    `notes` are that and what else it is not, `details` go on record, `is_whole` to its reader."""
 
     def __init__(
         self,
@@ -105,6 +105,7 @@ class MadeFile:
         self.rows = rows
         self.notes = [cut, *notes] if cut else list(notes)
         self.cut = cut
+        self.is_whole = not cut
         self.details = details
 
     @property
@@ -114,7 +115,7 @@ class MadeFile:
     @property
     def headers(self) -> HeaderList:
         """What its response says. `x-tidegate-complete` is for a reader that is no browser."""
-        whole = b"no" if self.cut else b"yes"
+        whole = b"yes" if self.is_whole else b"no"
         headers = [
             (b"content-type", _TYPES[self._form].encode()),
             (b"content-disposition", f'attachment; filename="{self.name}"'.encode()),
@@ -194,7 +195,7 @@ class Downloads:
             "name": made.name,
             "rows": made.rows,
             "bytes": made.size,
-            "complete": not made.cut,
+            "complete": made.is_whole,
             "notes": made.notes,
         }
 

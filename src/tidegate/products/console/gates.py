@@ -6,6 +6,7 @@ watch their calls. One that holds its lease and does not answer stands still.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,6 +40,16 @@ def serving_elsewhere(gates: tuple[GateEntry, ...], own: str, now: float) -> lis
     """The other gates that serve, by place."""
     found = [each for each in gates if each.processes and each.expires_at > now and each.id != own]
     return sorted(found, key=lambda each: each.place)
+
+
+def name_gates(gates: tuple[GateEntry, ...]) -> dict[str, str]:
+    """Names for people by id: the machine of each gate, or its place where it is not alone
+    there."""
+    machines = Counter(each.place.partition(":")[0] for each in gates if each.processes)
+    return {
+        each.id: machine if machines[machine := each.place.partition(":")[0]] == 1 else each.place
+        for each in gates
+    }
 
 
 def _state(gate: GateEntry, now: float, answering: Mapping[str, int] | None) -> str:

@@ -17,7 +17,9 @@ from tidegate.model.sources import Source
 if TYPE_CHECKING:
     from tidegate.config.model import Config
     from tidegate.edges.http.endpoint import Endpoint
+    from tidegate.products.console.activity import Activity
     from tidegate.products.console.admins import Consent
+    from tidegate.products.console.all_activity import AllActivity
     from tidegate.products.console.callers import Callers
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
@@ -64,7 +66,6 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
     from tidegate.products.console.gate_figures import GateFigures
-    from tidegate.products.console.gates import serving_elsewhere
     from tidegate.products.console.inbox import Inbox
     from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
     from tidegate.products.console.live import LiveFeed
@@ -105,20 +106,13 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
 
     now = Now(gateway, app.figures, app.activity_index, approvals, conditions, note_done)
     own = "" if app.lease is None else app.lease.id
-    if own:
-
-        def other_places() -> list[str]:
-            found = serving_elsewhere(app.state.gates.list(), own, app.state.now())
-            return [each.place for each in found]
-
-        activity.elsewhere = other_places
     gate_figures = GateFigures(app.mailbox, app.figures, own, now.complete)
     now.others = Others(app.other_processes, app.state.gates, app.state.now, own, gate_figures)
     feed = LiveFeed(
         approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
     )
     activity_routes = ActivityRoutes(
-        *(activity, inbox, changes, feed),
+        *(activity, open_all_activity(app, activity), inbox, changes, feed),
         Downloads(note, sources, time.monotonic),
         app.directory,
     )
@@ -156,6 +150,18 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     router.include(_edit_routes(app, calls, runs, feed).routes(console.guard))
     router.include(_import_routes(app, calls, feed).routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())
+
+
+def open_all_activity(app: App, home: Activity) -> AllActivity:
+    """Activity of all gates on the state."""
+    from tidegate.products.console.all_activity import AllActivity
+    from tidegate.products.console.gate_questions import Shared
+    from tidegate.products.console.gate_records import GateRecords, OtherGates
+
+    if app.lease is None:
+        return AllActivity(home, GateRecords(home))
+    shared = Shared(app.mailbox, app.carried("activity"), app.operators.live, app.lease.id)
+    return AllActivity(home, GateRecords(home, OtherGates(shared, app.state.gates, app.state.now)))
 
 
 def _source_routes(

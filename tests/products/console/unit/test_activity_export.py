@@ -12,8 +12,10 @@ from tidegate.audit.activity import ActivityIndex
 from tidegate.audit.proof import Prover
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
-from tidegate.products.console import activity
+from tidegate.products.console import activity_export
 from tidegate.products.console.activity import Activity
+from tidegate.products.console.all_activity import AllActivity
+from tidegate.products.console.gate_records import GateRecords
 from tidegate.store.records import OperatorEntry, OperatorSession
 
 
@@ -25,10 +27,10 @@ def line(number: int) -> bytes:
 
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
 @pytest.mark.parametrize(("lines", "whole"), [(4, True), (5, False)])
-def test_an_export_of_activity_says_that_it_is_cut(
+async def test_an_export_of_activity_says_that_it_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, lines: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(activity, "EXPORTED", 4)
+    monkeypatch.setattr(activity_export, "EXPORTED", 4)
     log = tmp_path / "audit"
     log.mkdir()
     (log / "000001.jsonl").write_bytes(b"".join(map(line, range(1, lines + 1))))
@@ -37,7 +39,8 @@ def test_an_export_of_activity_says_that_it_is_cut(
     session = OperatorSession("b1", "o1", "passphrase", 0.0, 0.0, 9e9, None, "127.0.0.1", "a test")
     signed_in = SignedIn(operator, session)
     shown = Activity(index, cast("Prover", None), tuple)  # an export proves nothing
-    made = shown.export({"format": form}, signed_in, tmp_path)
+    exported = AllActivity(shown, GateRecords(shown)).export({"format": form}, signed_in, tmp_path)
+    made = await exported
     index.close()
     made.close()
     assert (made.rows, made.cut == "") == (4, whole)

@@ -7,6 +7,7 @@ import { newestLine, route } from "./state.js";
 /** @typedef {import("./contract.js").Line} Line */
 /** @typedef {import("./contract.js").AgentSession} AgentSession */
 /** @typedef {import("./contract.js").ActivityPage} ActivityPage */
+/** @typedef {import("./contract.js").GatesOfPage} GatesOfPage */
 /** @typedef {{ kind: "session", session: AgentSession, open: boolean }
  *   | { kind: "line", line: Line, inner: boolean }
  *   | { kind: "more", session: string | number }} Row */
@@ -34,9 +35,13 @@ export function addressWith(changes) {
   return `#/activity${text ? `?${text}` : ""}`;
 }
 
-/** What names a line in an address: its call, which another build of the index knows as well.
+/** What names a line in an address: its call, which another build of the index knows as well, and the
+ * gate that has it, where several share the state.
  * @param {Line} line */
-export const lineName = ({ call_id, n }) => call_id || String(n);
+export const lineName = ({ call_id, n, gate }) => atGate(call_id || String(n), gate);
+
+/** @param {string} name @param {string} [gate] */
+export const atGate = (name, gate) => (gate ? `${name}@${gate}` : name);
 
 /** A time of a filter as Unix seconds: "1h", "24h", "7d" count back from now.
  * @param {Record<string, string>} filters */
@@ -52,7 +57,8 @@ export class ActivityData {
   opened = signal(/** @type {ReadonlyMap<string | number, { lines: Line[], next: string | null }>} */ (new Map()));
   counts = signal(/** @type {ActivityPage["counts"]} */ ({ total: 0, more: false, own: { left_out: 0, more: false } }));
   facets = signal(/** @type {Partial<ActivityPage["facets"]>} */ ({}));
-  elsewhere = signal(/** @type {string[]} */ ([]));
+  /** The gates whose lines are shown, and those whose lines are not. */
+  gates = signal(/** @type {GatesOfPage} */ ({ gates: {}, missing: [] }));
   error = signal("");
   loading = signal(true);
   newest = signal(0);
@@ -64,7 +70,7 @@ export class ActivityData {
   #next = null;
   #pending = new AbortController();
   #loadingMore = false;
-  #moreSessions = signal(/** @type {number | null} */ (null));
+  #moreSessions = signal(/** @type {string | number | null} */ (null));
 
   /** @param {Record<string, string>} filters @param {boolean} folded */
   async load(filters, folded) {
@@ -85,10 +91,10 @@ export class ActivityData {
         this.#moreSessions.value = groups?.next ?? null;
         this.opened.value = new Map();
         this.counts.value = page.counts;
-        this.elsewhere.value = page.elsewhere ?? [];
+        this.#learn(page, groups);
         this.facets.value = page.facets;
         this.#next = page.next;
-        this.newest.value = Math.max(seen, newestLine.peek(), page.lines[0]?.n ?? 0);
+        this.newest.value = Math.max(seen, newestLine.peek(), page.newest ?? page.lines[0]?.n ?? 0);
         this.read.value = page.read ?? 1;
         this.error.value = "";
         this.loading.value = false;
@@ -101,6 +107,14 @@ export class ActivityData {
         this.loading.value = false;
       });
     }
+  }
+
+  /** Keep which gates have answered, by the newest pages.
+   * @param {Partial<GatesOfPage>} page @param {Partial<GatesOfPage> | null} [other] */
+  #learn(page, other) {
+    const missing = new Map([page, other].flatMap((each) => each?.missing ?? []).map((each) => [each.gate, each]));
+    const gates = { ...this.gates.peek().gates, ...page.gates, ...other?.gates };
+    this.gates.value = { gates, missing: [...missing.values()] };
   }
 
   /** Look how far the record is read, and load again at the end: the newest lines come last.
@@ -134,6 +148,7 @@ export class ActivityData {
       /** @type {ActivityPage} */
       const page = await get(`activity?${text}`, signal);
       this.#next = page.next;
+      this.#learn(page);
       this.lines.value = [...this.lines.peek(), ...page.lines];
     } catch (error) {
       if (!signal.aborted) this.error.value = errorText(error);
@@ -154,6 +169,7 @@ export class ActivityData {
       const added = page.sessions.filter((/** @type {AgentSession} */ { session }) => !known.has(session));
       batch(() => {
         this.#moreSessions.value = page.next;
+        this.#learn(page);
         this.sessions.value = [...this.sessions.peek(), ...added];
       });
     } catch (error) {

@@ -57,16 +57,19 @@
  *   client: string, address: string, surface: string, tool: string, source: string,
  *   request: string, statement: string, effect: string, verdict: string, rule: string,
  *   outcome: string, code: string, message: string, rows: number | null, ms: number | null,
- *   approval: string, event: string }} Line
+ *   approval: string, event: string, gate?: string }} Line
  * @typedef {[string, number][]} Facet
  * @typedef {"source" | "actor" | "outcome" | "effect" | "surface"} FacetName
  * @typedef {{
  *   lines: Line[], next: string | null,
  *   counts: { total: number, more: boolean, own: { left_out: number, more: boolean } },
- *   facets: Record<FacetName, Facet>, read?: number, elsewhere?: string[] }} ActivityPage
+ *   facets: Record<FacetName, Facet>, newest?: number, read?: number } & Partial<GatesOfPage>} ActivityPage
+ * @typedef {{
+ *   gates: Record<string, string>,
+ *   missing: { gate: string, name: string, why: "silent" | "failed" | "gone" }[] }} GatesOfPage
  * @typedef {{
  *   session: string | number, actor_name: string, client: string, started_at: number, ended_at: number,
- *   calls: number, denied: number, writes: number, call_id: string }} AgentSession
+ *   calls: number, denied: number, writes: number, call_id: string, gate?: string }} AgentSession
  * @typedef {Line & { proof: Proof }} ProvedLine
  * @typedef {{ session: AgentSession, lines: ProvedLine[], next: number | null }} Story
  * @typedef {{

@@ -1,6 +1,6 @@
 /** The side panel of one line: statement, decision, dry run, undo, proof, all that is on record. */
 
-import { addressWith } from "./activity_data.js";
+import { addressWith, atGate, lineName } from "./activity_data.js";
 import { problems, putBack } from "./answer.js";
 import { errorText, get } from "./api.js";
 import { cardFacts, effectsView } from "./card.js";
@@ -66,7 +66,7 @@ function content(record, reload) {
       prose(line.message)) : null,
     line.statement ? section("Statement", approval ? statementView(approval.statement) : plainStatement(line.statement)) : null,
     section("Decision", decision(line)),
-    line.call_id && line.session ? h("p", {}, h("a", { href: addressWith({ session: line.call_id, line: line.call_id }) },
+    line.call_id && line.session ? h("p", {}, h("a", { href: addressWith({ session: atGate(line.call_id, line.gate), line: lineName(line) }) },
       "Open its session")) : null,
     approval ? section("What was shown", [effectsView(approval), cardFacts(approval), h("p", {},
       h("a", { href: `#/inbox/${encodeURIComponent(approval.id)}` }, "Open the question"))]) : null,
@@ -95,7 +95,7 @@ const section = (title, body) => h("section", { class: "part" }, h("h3", {}, tit
 function decision(line) {
   const pairs = [["Verdict", line.verdict], ["Rule", line.rule], ["Effect", line.effect],
     ["Through", [line.tool, line.surface].filter(Boolean).join(" of ")], ["Client", line.client],
-    ["Address", line.address]];
+    ["Address", line.address], ["Gate", line.gate ?? ""]];
   return h("dl", { class: "fields" }, pairs.filter(([, value]) => value).map(([name, value]) =>
     h("div", {}, h("dt", {}, name), h("dd", {}, isolated(value)))));
 }
