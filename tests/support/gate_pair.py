@@ -44,6 +44,10 @@ class GatePair:
             return self.worker_gate.connection_at(at)
         return HTTPConnection("127.0.0.1", self.ports[at - 1], timeout=PATIENCE_S)
 
+    def port(self, at: int) -> int:
+        """The port of one of the two; workers have one together."""
+        return self.ports[at - 1] if self.worker_gate is None else self.worker_gate.port
+
     def gate_id(self, at: int) -> str:
         """The id of the gate of one of the two."""
         return (self.states[at - 1] / "audit" / "gate-id").read_text().strip()

@@ -7,13 +7,16 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from support import postgres_server
+from support.command_line import tidegate
+from support.console_visitor import Visitor
 from support.eventually import wait_until
 from support.gate_pair import KINDS, MODERN, GatePair, events, gate_pair
+from support.operator_terminal import operator_terminal
 
 REVISIONS = ("2025-06-18", MODERN)
 WITH_SESSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -34,7 +37,11 @@ def pair(
     folder = tmp_path_factory.mktemp("pair")
     listed = {"hosts": ["localhost", "127.0.0.1"], "directories": [str(folder)]}
     with gate_pair(
-        request.param, folder, sources=[data], temporary_sources=listed, tasks={"after_s": 0.2}
+        *(request.param, folder),
+        sources=[data],
+        temporary_sources=listed,
+        tasks={"after_s": 0.2},
+        console={"enabled": True},
     ) as made:
         plain = server.tcp_url(server.new_database())
         made.own_url = plain.replace("${ENV:PGTEST_PASSWORD}", quote(postgres_server.PASSWORD))
@@ -208,3 +215,46 @@ def test_what_came_of_a_long_call_is_read_from_either_of_them(pair: GatePair) ->
     stranger.capabilities = client.capabilities
     stranger.headers["Authorization"] = f"Bearer {pair.make_token()}"
     assert "no such task" in stranger.ask(2, "tasks/get", taskId=task)["error"]["message"]
+
+
+def test_activity_at_one_has_the_calls_of_both_and_says_whose_they_are(pair: GatePair) -> None:
+    client = pair.client()
+    texts = [f"SELECT {n} AS of_both" for n in range(8)]
+    for n, text in enumerate(texts):
+        client.call(1 + n % 2, "query", source="shop", sql=text)
+    file = pair.folder / "passphrase"
+    file.write_text("correct horse 1\n")
+    words = ("operator", "add", "ada", "--new-passphrase-file", str(file), *pair.words)
+    with operator_terminal() as terminal:
+        added = tidegate(*words, terminal=terminal)
+    assert added.status == 0, added.err
+    visitor = Visitor(f"http://127.0.0.1:{pair.port(1)}")
+    with closing(visitor.client):
+        visitor.sign_in(name="ada", passphrase="correct horse 1")
+        lines: list[dict[str, Any]] = []
+        place: str | None = ""
+        for _ in range(9):
+            query = urlencode({"q": "of_both", "limit": 3, "before": place or ""})
+            found = visitor.get(f"activity?{query}").json()
+            assert found["missing"] == []
+            lines += found["lines"]
+            if (place := found["next"]) is None:
+                break
+        assert sorted(line["statement"] for line in lines) == texts
+        times = [line["time"] for line in lines]
+        assert times == sorted(times, reverse=True)
+        gates = {pair.gate_id(1), pair.gate_id(2)} if pair.kind == "gates" else {""}
+        assert {line["gate"] for line in lines} == gates
+        for line in lines[-2:]:
+            name = f"{line['call_id']}@{line['gate']}" if line["gate"] else line["call_id"]
+            whole = visitor.get(f"activity/lines/{quote(name, safe='')}").json()
+            assert whole["line"]["statement"] == line["statement"]
+            assert whole["proof"]["state"] in ("verified", "after_checkpoint")
+            story = visitor.get(f"activity/story?{urlencode({'session': name})}").json()
+            assert line["call_id"] in [each["call_id"] for each in story["lines"]]
+        filters = {"q": "of_both"}
+        ticket = visitor.post("activity/export-ticket", {"format": "jsonl", "filters": filters})
+        saved = visitor.get(f"activity/export?ticket={ticket.json()['ticket']}")
+        exported = [json.loads(each) for each in saved.text.splitlines()]
+        assert sorted(each["statement"] for each in exported) == texts
+        assert saved.headers["x-tidegate-complete"] == "yes"

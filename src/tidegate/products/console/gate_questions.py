@@ -23,7 +23,7 @@ from tidegate.store.calls import change_state, read_state
 from tidegate.store.carried import CarriedValues, name_of
 from tidegate.store.messages import Mailbox
 
-ASK, TOLD = "activity.ask", "activity.told"
+ASK, ANSWER = "activity.ask", "activity.answer"
 KEPT_S = 15.0
 MOST_BYTES = 1_048_576
 """What an answer is to have at most; `MOST_PARTS` is where one with a single long line ends."""
@@ -104,7 +104,7 @@ class GateQuestions:
         self._answering = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._mailbox.handle(ASK, self._on_ask)
-        self._mailbox.handle(TOLD, self._on_told)
+        self._mailbox.handle(ANSWER, self._on_answer)
 
     async def ask(
         self, question: Question, signed_in: SignedIn, seconds: float
@@ -129,7 +129,7 @@ class GateQuestions:
             self._begin(self._remove(id))
         return waiting.found
 
-    def _on_told(self, sender: str, body: bytes) -> None:
+    def _on_answer(self, sender: str, body: bytes) -> None:
         with suppress(msgspec.MsgspecError):  # of another release
             id, gate = msgspec.json.decode(body, type=tuple[str, str])
             self._begin(self._take(id, gate))
@@ -165,7 +165,7 @@ class GateQuestions:
                 sealed = await asyncio.to_thread(self._make, question, signed_in)
                 name, owner = _name_of_answer(id, self.own), signed_in.operator.id
                 await change_state(self._values.put, name, owner, _parts(sealed), KEPT_S)
-                await self._mailbox.send(TOLD, msgspec.json.encode((id, self.own)), to=to)
+                await self._mailbox.send(ANSWER, msgspec.json.encode((id, self.own)), to=to)
         finally:
             self._answering -= 1
 

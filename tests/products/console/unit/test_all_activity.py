@@ -20,6 +20,7 @@ from tidegate.audit.proof import Prover
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
+from tidegate.model.source_settings import Mask
 from tidegate.model.sources import Source
 from tidegate.products.console import gate_questions, gate_records
 from tidegate.products.console.activity import Activity
@@ -29,8 +30,8 @@ from tidegate.store.records import OperatorEntry
 
 SECRET_TEXT = "SELECT 'a text that is only on record'"
 SOURCES = (
-    Source(name="shop", url="sqlite:///shop.db"),
-    Source(name="hidden", url="sqlite:///hidden.db", mask_all="redact"),
+    Source("s1", "shop", "memory://shop", "memory", "memory"),
+    Source("s2", "hidden", "memory://hidden", "memory", "memory", masks=(Mask("t.name"),)),
 )
 
 
@@ -59,9 +60,8 @@ class Pair(NamedTuple):
 
     def sign_in(self, name: str, *roles: RoleGrant) -> SignedIn:
         operators = self.apps[0].operators
-        entry = OperatorEntry(f"o-{name}", name, b"", b"", roles, 0.0)
-        self.apps[0].state.operators.add(entry)
-        return operators.sign_in_by_link(operators._make_link(entry, 60.0), "a", "b")[0]
+        self.apps[0].state.operators.add(OperatorEntry(f"o-{name}", name, b"", b"", roles, 0.0))
+        return operators.sign_in_by_link(operators.make_link(name, "cli"), "127.0.0.1", "b")[0]
 
 
 @pytest.fixture
@@ -112,7 +112,10 @@ async def test_lines_sessions_and_exports_are_those_of_all_gates(
     assert shown == [SECRET_TEXT] * 2 + [f"SELECT {n}" for n in range(20, 0, -1)]
 
     groups = await here.sessions({}, ada)
-    assert [(each["gate"], each["calls"]) for each in groups["sessions"]] == [(other, 11), (own, 11)]
+    assert [(each["gate"], each["calls"]) for each in groups["sessions"]] == [
+        (other, 11),
+        (own, 11),
+    ]
     theirs = groups["sessions"][0]["session"]
     assert theirs.endswith(f"@{other}")
     lines = (await here.find({"session": theirs}, ada))["lines"]
@@ -137,7 +140,7 @@ async def test_lines_sessions_and_exports_are_those_of_all_gates(
 
 
 async def test_what_an_operator_may_not_see_at_a_gate_is_not_sent_from_there(pair: Pair) -> None:
-    (grant,) = (RoleGrant("viewer", frozenset({"shop"})),)
+    grant = RoleGrant("viewer", frozenset({"shop"}))
     eve = await asyncio.to_thread(pair.sign_in, "eve", grant)
     vera = await asyncio.to_thread(pair.sign_in, "vera", RoleGrant("viewer", None))
     here = pair.views[0]
@@ -181,7 +184,9 @@ async def test_nothing_of_a_question_or_an_answer_can_be_read_in_the_state(
             await asyncio.sleep(0.02)
     texts = " ".join(seen)
     assert "activity.ask" not in texts and len(texts) > 100
-    assert not any(word in texts for word in ("only on record", '"record"', "SELECT", ada.session.id))
+    assert not any(
+        word in texts for word in ("only on record", '"record"', "SELECT", ada.session.id)
+    )
 
 
 async def test_a_gate_that_does_not_answer_is_named_and_its_lines_come_later(
@@ -216,14 +221,14 @@ async def test_a_gate_that_does_not_answer_is_named_and_its_lines_come_later(
     assert sorted(shown) == sorted([SECRET_TEXT] * 2 + [f"SELECT {n}" for n in range(1, 21)])
 
 
-async def test_questions_and_answers_that_nobody_sent_are_ignored(
+async def test_questions_and_answers_that_no_gate_wrote_are_ignored(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = await asyncio.to_thread(pair.sign_in, "ada", RoleGrant("admin", None))
     mailbox = pair.apps[1].mailbox
     for kind, body in (
         (gate_questions.ASK, b"not json"), (gate_questions.ASK, b'["none", "gate"]'),
-        (gate_questions.TOLD, b"[1, 2]"), (gate_questions.TOLD, b'["none", "gate"]'),
+        (gate_questions.ANSWER, b"[1, 2]"), (gate_questions.ANSWER, b'["none", "gate"]'),
     ):  # fmt: skip
         await mailbox.send(kind, body)
     found = await pair.views[0].find({}, ada)
