@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from products.console.unit.test_gates import two_gates
+from products.console.support.two_gates import two_gates
 from support import postgres_state
 from support.eventually import HANG_S
 from tidegate.app import App

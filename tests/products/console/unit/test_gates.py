@@ -10,10 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from support import postgres_state
+from products.console.support.two_gates import two_gates
 from support.eventually import HANG_S
-from tidegate.app import App
-from tidegate.config.model import Config
 from tidegate.gateway import other_processes
 from tidegate.gateway.call_figures import CallFigures, Series, Span, series
 from tidegate.products.console import gate_figures
@@ -32,20 +30,6 @@ def gate(id: str, place: str, processes: int = 2, expires_at: float = NOW + 9) -
 
 def states(answering: Mapping[str, int] | None, *gates: GateEntry) -> dict[str, str]:
     return {each["id"]: each["state"] for each in gate_rows(gates, "own", NOW, answering)}
-
-
-async def two_gates(directory: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[App, App]:
-    """Two gates on one state, which see what the other one does."""
-    postgres_state.empty_state("wheel")
-    monkeypatch.setenv("PGTEST_KEY", "a key of both gates of this test, long enough")
-    url, key = postgres_state.state_url(), "${ENV:PGTEST_KEY}"
-    here, elsewhere = (
-        App.open(Config(state=str(directory / name), state_url=url, state_key=key), "server")
-        for name in ("a", "b")
-    )
-    for app in (here, elsewhere):
-        await asyncio.to_thread(app.state.versions.follow)
-    return here, elsewhere
 
 
 def test_a_gate_is_what_its_processes_and_its_lease_say() -> None:
