@@ -56,6 +56,26 @@ def test_a_session_is_one_story_with_the_rule_and_the_proof_of_each_call(
     expect(page.locator(".panel")).to_contain_text("policy.read_only")
 
 
+def test_lines_say_which_gate_has_them_and_gates_that_are_missing_are_named(
+    window: Window, site: Site, url: str
+) -> None:
+    names = {"a1": "gate-a", "b2": "gate-b"}
+    site.lines = [{**canned.line(n), "gate": ("a1", "b2")[n % 2]} for n in range(1, 9)]
+    lost = [{"gate": "c3", "name": "gate-c", "why": "silent"}]
+    site.gates = {"gates": names, "missing": lost}
+    page = window.tab(f"{url}#/activity?view=calls")
+    expect(page.locator(".line .gate")).to_have_text(["gate-a", "gate-b"] * 4)
+    expect(page.locator(".missing-gates")).to_have_text(
+        "Calls at other gates are missing here: gate-c (does not answer)."
+    )
+    page.locator(".line").nth(1).click()
+    expect(page).to_have_url(re.compile("line=call-7%40b2"))
+    expect(page.locator(".panel")).to_contain_text("id = 7")
+    assert violations(page) == []
+    link = page.get_by_role("link", name="Open its session")
+    expect(link).to_have_attribute("href", re.compile("session=call-7%40b2"))
+
+
 SCROLLED_TO = """last => {
   const box = document.querySelector(".virtual-box");
   box.scrollTop = box.scrollHeight;

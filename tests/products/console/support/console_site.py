@@ -43,6 +43,7 @@ class Site:
         self.calls: list[Json] = []
         self.steps = {"source": True, "token": False, "client": False}
         self.lines = [canned.line(n) for n in range(1, 401)]
+        self.gates: Json = {}
         self.read = 1.0
         self.lines_on_record: dict[int, Json] = {}
         self.change = canned.change()
@@ -142,7 +143,8 @@ class Site:
                 return 200, self._story(query)
             case ["activity", "proof"]:
                 return 200, self.proof
-            case ["activity", "lines", name]:
+            case ["activity", "lines", named]:
+                name = named.partition("@")[0]
                 known = any(name in (each["call_id"], str(each["n"])) for each in self.lines)
                 if not known:
                     return 404, _refusal("line", "There is no such line.")
@@ -309,6 +311,7 @@ class Site:
             },
             "facets": facets,
             "read": self.read,
+            **self.gates,
         }
 
     def _sessions(self, query: dict[str, str]) -> list[Json]:
