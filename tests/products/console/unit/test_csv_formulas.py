@@ -10,7 +10,7 @@ import pytest
 
 import tidegate.charts
 from external.install import node
-from tidegate.products.console.activity import _cell
+from tidegate.products.console.activity_export import _cell
 from tidegate.results.formats import _csv_field
 
 TEXTS = ["=1+1", "+x", "-x", "@x", "\tx", "\rx", "\nx", "\uff1dx", "-12.50", "+3", "plain", "1=1"]

@@ -102,15 +102,18 @@ async def test_figures_are_those_of_all_gates_that_send_them(
         counted.count_failure("other", "denied")
     counts[1].count("shop", 2.0)
 
-    async def shown(span: Span) -> tuple[frozenset[str], Series]:
-        await figures[0].ask(span)
+    def known(span: Span) -> tuple[frozenset[str], Series]:
         first, steps = counts[0].steps(span)
         answered, all_of_them = figures[0].add_to(span, first, steps)
         assert all_of_them
         return answered, series(span, first, steps, lambda source: True)
 
+    async def shown(span: Span) -> tuple[frozenset[str], Series]:
+        await figures[0].ask(span)
+        return known(span)
+
     try:
-        answered, alone = await shown("hour")
+        answered, alone = known("hour")
         assert (answered, sum(alone.calls)) == (frozenset(), 3)
         for span in SPANS:
             async with asyncio.timeout(HANG_S):
