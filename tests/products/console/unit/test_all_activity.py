@@ -67,7 +67,9 @@ class Pair(NamedTuple):
 
 @asynccontextmanager
 async def gates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
-    """Two gates with records, while the block runs."""
+    """Two gates with records, while the block runs. They wait for each other on a busy machine."""
+    monkeypatch.setattr(gate_records, "WAIT_S", HANG_S)
+    monkeypatch.setattr(gate_records, "LONG_WAIT_S", HANG_S)
     apps = await two_gates(tmp_path, monkeypatch)
     reading = [asyncio.create_task(app.mailbox.run()) for app in apps]
     views: list[AllActivity] = []
@@ -175,6 +177,7 @@ async def test_what_an_operator_may_not_see_at_a_gate_is_not_sent_from_there(
         with pytest.raises(TidegateError):
             await here.line(f"b31@{pair.ids[1]}", eve)
         await asyncio.to_thread(pair.apps[1].operators.sign_out, vera)
+        monkeypatch.setattr(gate_records, "WAIT_S", 0.8)
         ended = await here.find({}, vera)  # a session that has ended gets nothing from another gate
         assert {line["gate"] for line in ended["lines"]} == {pair.ids[0]}
         assert [each["why"] for each in ended["missing"]] == ["silent"]
