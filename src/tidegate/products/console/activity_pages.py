@@ -1,7 +1,7 @@
 """Pages of Activity over the records of several gates: how they are merged, and continued.
 
 Each record has its own numbers, so a cursor has one for each gate. In the page of a gate its lines
-come in the order of its numbers, which is that of time but for what several processes wrote at
+come in the order of its numbers, which is that of time, except for what several processes wrote at
 once. The newest of the heads comes next. Where the page of a gate ends and there is more of it, the
 merged page ends, too: what comes next there may be newer than what others have.
 """
