@@ -176,6 +176,8 @@ class SessionsEnd(HttpPeer):
         with closing(self.post(message)) as response:
             if response.status == 404:
                 raise ConnectionResetError("no such session")
+            if response.status >= 500:
+                raise ConnectionResetError("its worker, or the state, is away")
             for received in response.messages():
                 if received.get("id") == message["id"] and "method" not in received:
                     return Outcome(received, [])

@@ -355,6 +355,29 @@ def test_a_request_for_a_worker_that_is_away_is_refused_by_its_id(tmp_path: Any)
     play(tmp_path, scenario)
 
 
+def test_it_is_not_said_that_a_request_can_be_sent_again_to_a_worker_that_ended_with_it(
+    tmp_path: Any,
+) -> None:
+    async def scenario(door: Door) -> None:
+        async def end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(PING)
+            writer.close()
+
+        (tmp_path / "workers").mkdir()
+        ending = await asyncio.start_unix_server(end, tmp_path / "workers" / "1")
+        with socket() as listener:
+            way = WorkerWay(str(tmp_path / "workers"), 2, 2, listener)
+            caller = door.caller(PagesRelay(door.application, way, ("/mcp",)))
+            caller.send(head_of(len(PING)) + PING)
+            answer = await caller.answer()
+        ending.close()
+        assert (answer.status, answer.body["error"]) == (502, "bridge.outcome_unknown")
+        assert "Whether it ran is not known" in answer.body["message"]
+        assert "retry-after" not in answer.head
+
+    play(tmp_path, scenario)
+
+
 def test_a_page_of_a_worker_that_is_away_is_refused_in_words(tmp_path: Any) -> None:
     async def scenario(door: Door) -> None:
         with socket() as listener:

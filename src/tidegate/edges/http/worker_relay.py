@@ -46,7 +46,7 @@ class WorkerWay(NamedTuple):
         return zlib.crc32(actor.encode()) % self.workers + 1
 
     async def pass_on(self, request: IncomingRequest, number: int) -> None:
-        """Have that worker answer a request. Raises: HttpRefusal 400, 413, 503."""
+        """Have that worker answer a request. Raises: HttpRefusal 400, 413, 502, 503."""
         await _pass_on(request, f"{self.folder}/{number}")
 
 
@@ -108,6 +108,8 @@ async def _pass_on(request: IncomingRequest, place: str) -> None:
     except (OSError, EOFError, asyncio.LimitOverrunError, ValueError):
         if request.begun:
             request.abort()  # a cut answer must not look like a whole one
+        elif writer is not None and request.head.method == "POST":
+            raise _PAGES.refusal_of(_lost()) from None
         else:
             raise _PAGES.refusal_of(_unavailable()) from None
     finally:
@@ -120,6 +122,12 @@ def _unavailable() -> TidegateError:
     text = "A worker of this gate is being started again"
     hint = "Try again in a moment."
     return TidegateError(Code.SERVER_STOPPING, text, hint=hint, retry_after_s=1.0)
+
+
+def _lost() -> TidegateError:
+    """Of a worker that was sent a request, and may have run it."""
+    text = "The worker of this gate that had the request has ended. Whether it ran is not known"
+    return TidegateError(Code.BRIDGE_OUTCOME, text)
 
 
 def _request_of(request: IncomingRequest, body: bytes) -> bytes:

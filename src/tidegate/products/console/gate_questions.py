@@ -22,6 +22,7 @@ from tidegate.identity.operators import SignedIn
 from tidegate.store.calls import change_state, read_state
 from tidegate.store.carried import CarriedValues, name_of
 from tidegate.store.messages import Mailbox
+from tidegate.typed_values import decode_json
 
 ASK, ANSWER = "activity.ask", "activity.answer"
 KEPT_S = 15.0
@@ -141,7 +142,7 @@ class GateQuestions:
         with suppress(TidegateError, msgspec.MsgspecError):
             if waiting is not None and gate in waiting.gates:
                 parts = await read_state(self._values.read, name, 0, MOST_PARTS - 1)
-                sealed = msgspec.json.decode(b"".join(parts), type=_Sealed)
+                sealed = decode_json(b"".join(parts), _Sealed)
                 waiting.found[gate] = Answer(bytes(sealed.body), sealed.refused)
                 if waiting.gates == waiting.found.keys():
                     waiting.done.set()
@@ -158,7 +159,7 @@ class GateQuestions:
         try:
             with suppress(TidegateError, msgspec.MsgspecError):
                 parts = await read_state(self._values.read, id, 0, MOST_PARTS - 1)
-                question = msgspec.json.decode(b"".join(parts), type=Question)
+                question = decode_json(b"".join(parts), Question)
                 signed_in = (await read_state(self._sessions)).get(question.session)
                 if self.own not in question.before or signed_in is None:
                     return
