@@ -22,6 +22,7 @@ REASONS = {
     "tidegate.products.cloud.surface.statements": "the one place where arguments become SQL",
     "tidegate.products.jdbc.extraction.ordering": "reads texts, and its one user is a command",
     "tidegate.products.duckdb.server_panels": "statements of panels; its one user is large",
+    "tidegate.identity.granted_rights": "its one user is the composition root",
     "tidegate.sql.dialects.sqlite_server": "as that of PostgreSQL, which is larger",
     "tidegate.sql.masking.view_definition": "reads a definition; its one user is large",
 }
