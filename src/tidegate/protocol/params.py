@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tidegate.protocol.model import INVALID_PARAMS, Info, RpcError
-from tidegate.typed_values import json_decoder
+from tidegate.typed_values import decode_json
 
 
 class Params(msgspec.Struct, rename="camel"):
@@ -134,21 +134,15 @@ _SIGNS = (b",", b"[", b"{")
 _ESCAPED_SIGNS = (b"u002c", b"u002C", b"u005b", b"u005B", b"u007b", b"u007B")
 """The same in a text, without the backslash, which may be escaped itself in a text of a text."""
 
-_decoders: dict[type[Params], msgspec.json.Decoder[Any]] = {}
-
-
 P = TypeVar("P", bound=Params)
 
 
 def read(kind: type[P], raw: msgspec.Raw | None) -> P:
     """Decode parameters. Raises: RpcError INVALID_PARAMS naming the field that is wrong."""
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = json_decoder(kind)
     if raw is not None and len(raw) > LARGE:
         _check_number(bytes(raw))
     try:
-        return decoder.decode(raw if raw is not None else b"{}")
+        return decode_json(raw if raw is not None else b"{}", kind)
     except msgspec.ValidationError as error:
         raise RpcError(INVALID_PARAMS, f"Invalid params: {error}") from None
 
