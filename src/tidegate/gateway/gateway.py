@@ -65,6 +65,10 @@ class Sight(Protocol):
         """For how long it was not seen."""
         ...
 
+    def stale_error(self) -> TidegateError:
+        """Why, and what can be done."""
+        ...
+
 
 class GatewayOptions(NamedTuple):
     """What a gate can do without."""
@@ -197,15 +201,17 @@ class Gateway:
         while sight.is_stale:
             if sight.age_s > self._grace_s:
                 changed = ctx.may_change and not ctx.dry_run
+                why = sight.stale_error()
                 error = TidegateError(
                     Code.SQL_OUTCOME if changed else Code.STATE_FAILED,
-                    "The call has run, and its answer is withheld: the state cannot be read, and"
-                    " rights may have changed.",
-                    hint=BY_OPERATOR if changed else "Retry in a moment.",
-                    retry_after_s=None if changed else 1.0,
+                    "The call has run, and its answer is withheld, since rights may have changed."
+                    f" {why.message}",
+                    hint=BY_OPERATOR if changed else why.hint,
+                    retry_after_s=None if changed else why.retry_after_s,
+                    details=why.details,
                 )
                 error.call_id = ctx.call_id
-                raise error
+                raise error.without_secrets() if ctx.call.actor.kind == "agent" else error
             await asyncio.sleep(_SIGHT_S)
 
     def end_calls(self) -> None:

@@ -38,6 +38,7 @@ from tidegate.store.sqlite.connection import (
     prepare,
     transaction,
 )
+from tidegate.store.versions import UNFINISHED
 
 TABLES = (
     "sources", "tokens", "pairings", "operators", "operator_links", "operator_sessions",
@@ -65,7 +66,7 @@ def move_to_postgres(directory: Path, url: str, key: ClusterKey | None = None) -
     try:
         with connect_once(url, _MOST_S) as target, failures(), closing(connect(path)) as old:
             flag = _flag(target)
-            if flag == schema.UNFINISHED and place_of_move(old) == place:
+            if flag == UNFINISHED and place_of_move(old) == place:
                 _set_flag(target, "")
                 return 0
             if place_of_move(old):

@@ -51,6 +51,32 @@ LOOK_S = 0.25
 STALE_S = 2.0
 RETRY_S = 1.0
 _FRESH_S = 0.01
+UNFINISHED = "its other end: it is not whole; run the same `tidegate state copy` again"
+"""Where a state has moved that is being copied here."""
+
+
+class StateMoved(TidegateError):
+    """The refusal of a state that was copied to another place: the same until a person acts."""
+
+    def __init__(self, place: str) -> None:
+        """`place` is the other directory, or the database without its login."""
+        self.place = place
+        if place == UNFINISHED:
+            message = "The copy of a state that is here is not whole."
+            hint = "Run the same `tidegate state copy` again."
+        elif place.startswith("PostgreSQL "):
+            message = f"This state has moved to {place}, and is used here no more."
+            hint = "Who runs this gate names that database as `state_url`, or with --state, and"
+        else:
+            message = f"This state has moved to {place}, and is used here no more."
+            hint = (
+                "Who runs this gate names that directory as `state`, or with --state, leaves"
+                " `state_url` out, and"
+            )
+        if place != UNFINISHED:
+            hint += " starts it again."
+        details = {"path": place} if place.startswith("/") else None
+        super().__init__(Code.STATE_FAILED, message, hint=hint, details=details)
 
 
 class Versions:
@@ -111,13 +137,19 @@ class Versions:
             raise self.stale_error()
 
     def stale_error(self) -> TidegateError:
-        """What callers get while the state cannot be seen."""
-        why = f" {self._failure.message}" if self._failure is not None else ""
+        """What callers get while the state cannot be seen. A retry is advised where the state may
+        be seen again without a person."""
+        failure = self._failure
+        if isinstance(failure, StateMoved):
+            return StateMoved(failure.place)
+        why = f" {failure.message}" if failure is not None else ""
+        lasts = failure is not None and failure.retry_after_s is None
         return TidegateError(
             Code.STATE_FAILED,
             f"The state has not been read for {STALE_S:g} s, and rights may have changed.{why}",
-            hint="Retry in a moment.",
-            retry_after_s=RETRY_S,
+            hint=failure.hint if failure is not None and lasts else "Retry in a moment.",
+            retry_after_s=None if lasts else RETRY_S,
+            details=failure.details if failure is not None else None,
         )
 
     def look(self) -> None:

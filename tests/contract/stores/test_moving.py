@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from msgspec import structs
+from psycopg.conninfo import conninfo_to_dict
 
 import support.postgres_server as postgres_server
 from support.eventually import PATIENCE_S, wait_until
@@ -164,6 +165,29 @@ def test_a_state_moves_to_postgresql_and_back_as_it_was_and_each_time_the_old_on
     file.close()
     moving.move_to_postgres(tmp_path, url)  # once more, over what was left there
     open_state(url, tmp_path).close()
+
+
+def test_a_process_whose_state_has_moved_says_where_and_that_a_person_must_act(url, tmp_path):
+    file = open_state(None, tmp_path)
+    file.versions.follow()
+    moving.move_to_postgres(tmp_path, url)
+    wait_until(lambda: file.versions.is_stale, "the state is not seen any more")
+    error = file.versions.stale_error()
+    assert moving.name_of(url) in error.message and "state_url" in error.hint
+    assert error.retry_after_s is None and "etry" not in error.in_full
+    password = conninfo_to_dict(url).get("password")
+    assert not password or str(password) not in error.in_full
+    file.close()
+
+    shared = open_state(url, tmp_path)
+    shared.versions.follow()
+    moving.move_to_sqlite(url, tmp_path)
+    wait_until(lambda: shared.versions.is_stale, "the state is not seen any more")
+    error = shared.versions.stale_error()
+    assert str(tmp_path) in error.message and "starts it again" in error.hint
+    assert error.retry_after_s is None
+    assert str(tmp_path) not in error.without_secrets().in_full  # of a caller elsewhere
+    shared.close()
 
 
 def test_every_table_of_both_states_is_moved(url, tmp_path):

@@ -26,7 +26,7 @@ from tidegate.store.records import (
     TokenEntry,
     TokenRights,
 )
-from tidegate.store.versions import TOPICS
+from tidegate.store.versions import TOPICS, Versions
 
 SUBJECT = Subject(
     *("claude", "client/1", "core", "query", "shop", "id-shop", "UPDATE t SET a = 1"),
@@ -210,6 +210,28 @@ def test_a_followed_state_that_cannot_be_read_answers_nothing(state, monkeypatch
             ask_it()
         assert caught.value.code is Code.STATE_FAILED
         assert caught.value.retry_after_s
+
+
+def test_what_only_a_person_can_mend_is_not_to_be_retried():
+    why = TidegateError(Code.STATE_FAILED, "It is newer.", hint="Upgrade Tidegate on this machine.")
+    failures = [why]
+
+    def read():
+        if failures:
+            raise failures[0]
+        return dict.fromkeys(TOPICS, 1)
+
+    versions = Versions(read)
+    with pytest.raises(TidegateError):
+        versions.look()
+    error = versions.stale_error()
+    assert "It is newer." in error.message
+    assert (error.hint, error.retry_after_s) == (why.hint, None)
+    failures[0] = TidegateError(Code.STATE_FAILED, "It is busy.", hint="Look.", retry_after_s=9.0)
+    with pytest.raises(TidegateError):
+        versions.look()
+    assert versions.stale_error().hint == "Retry in a moment."
+    assert versions.stale_error().retry_after_s
 
 
 def test_questions_that_wait_no_more_are_told_from_the_others(state, other):

@@ -26,6 +26,7 @@ from tidegate.model.requests import Call, Query
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.store.sqlite.state import SqliteState
+from tidegate.store.versions import StateMoved
 
 WRITER = Actor("writer", "writer", Scope.READ_WRITE)
 LONG = (
@@ -39,9 +40,15 @@ class Sight:
 
     def __init__(self) -> None:
         self.is_stale, self.age_s = False, 0.0
+        self.reason = TidegateError(
+            Code.STATE_FAILED, "It was not seen.", hint="Retry in a moment.", retry_after_s=1.0
+        )
 
     def lose(self, age_s: float) -> None:
         self.is_stale, self.age_s = True, age_s
+
+    def stale_error(self) -> TidegateError:
+        return self.reason
 
     def regain(self) -> None:
         self.is_stale, self.age_s = False, 0.0
@@ -119,6 +126,19 @@ async def test_an_answer_is_withheld_after_the_grace_and_the_change_is_on_record
     with closing(sqlite3.connect(desk.file)) as read:
         assert read.execute("SELECT count(*) FROM t").fetchone() == (1,)
     assert desk.phases().count("outcome") == 2
+    await desk.connections.close()
+
+
+async def test_an_answer_that_is_withheld_since_the_state_has_moved_is_not_to_be_asked_for_again(
+    desk: Desk,
+) -> None:
+    desk.sight.reason = StateMoved("/var/lib/tidegate")
+    desk.sight.lose(10.5)
+    with pytest.raises(TidegateError) as caught:
+        await desk.ask("SELECT 1")
+    error = caught.value
+    assert "answer is withheld" in error.message and "has moved to tidegate" in error.message
+    assert error.retry_after_s is None and "starts it again" in error.hint
     await desk.connections.close()
 
 

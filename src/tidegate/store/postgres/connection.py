@@ -171,12 +171,3 @@ def outcome_unknown(text: str) -> TidegateError:
 
 def _first_line(error: Exception) -> str:
     return (str(error).strip().partition("\n")[0] or type(error).__name__).rstrip(".")
-
-
-def moved(place: str) -> TidegateError:
-    """The refusal of a state that was copied to another place."""
-    return TidegateError(
-        Code.STATE_FAILED,
-        f"This state has moved to {place}, and is used here no more.",
-        hint="Name that directory as `state`, or with --state, and leave `state_url` out.",
-    )

@@ -28,12 +28,11 @@ from tidegate.store.postgres.connection import (
     connect,
     failed,
     is_lost,
-    moved,
     outcome_unknown,
 )
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.seals import Seals
-from tidegate.store.versions import Topic
+from tidegate.store.versions import StateMoved, Topic
 
 Area = Literal[
     "rights", "operators", "approvals", "changes", "windows", "pairings", "queries", "questions"
@@ -264,7 +263,7 @@ class Database:
             yield
         except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
             place = self._find_move()
-            raise (moved(place) if place else failed(error)) from error
+            raise (StateMoved(place) if place else failed(error)) from error
         except (psycopg.Error, UnicodeError) as error:
             raise failed(error) from error
 

@@ -16,9 +16,10 @@ import psycopg
 from psycopg import errors
 
 from tidegate.errors import Code, TidegateError
-from tidegate.store.postgres.connection import StateConnection, failed, moved
+from tidegate.store.postgres.connection import StateConnection, failed
 from tidegate.store.postgres.database import LOCK, MIGRATION_LOCK, Database, connect_once
 from tidegate.store.sealed_lists import MEANING
+from tidegate.store.versions import UNFINISHED, StateMoved
 
 NEWEST = 7
 """The number of the last script."""
@@ -36,8 +37,6 @@ KEPT = (
     " (SELECT mac FROM tidegate.stamps WHERE area = 'about' AND name = state_id)"
 )
 """Where the state says that it was last, and its stamp."""
-UNFINISHED = "its other end: it is not whole; run the same `tidegate state copy` again"
-"""Where a state has moved that is being copied here."""
 _MIGRATION_S = 120.0
 _SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -104,7 +103,7 @@ def _version(connection: StateConnection) -> int:
         raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
     version, oldest, moved_to = row
     if moved_to:
-        raise moved(str(moved_to))
+        raise StateMoved(str(moved_to))
     if oldest > NEWEST:
         raise newer(version, oldest)
     return int(version)

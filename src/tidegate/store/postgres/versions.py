@@ -11,12 +11,12 @@ from time import monotonic
 from weakref import WeakSet
 
 from tidegate.errors import Code, TidegateError
-from tidegate.store.postgres.connection import moved, standby
+from tidegate.store.postgres.connection import standby
 from tidegate.store.postgres.database import Database
 from tidegate.store.postgres.epochs import Epochs, Place
 from tidegate.store.postgres.health import concerns_of
 from tidegate.store.postgres.schema import KEPT, NEWEST, SYSTEM, TIMELINE, newer
-from tidegate.store.versions import Topic, Versions
+from tidegate.store.versions import StateMoved, Topic, Versions
 
 _LOOK = (
     "SELECT (SELECT json_object_agg(area, value) FROM tidegate.generations),"
@@ -76,7 +76,7 @@ class PostgresVersions:
             raise TidegateError(Code.STATE_FAILED, "The state's database holds no version of it.")
         counters, moved_to, version, oldest, their_time, is_standby, lists, *place = row
         if moved_to:
-            raise moved(str(moved_to))
+            raise StateMoved(str(moved_to))
         if oldest > NEWEST:
             raise newer(version, oldest)
         if is_standby:

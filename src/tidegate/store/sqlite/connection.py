@@ -24,6 +24,7 @@ from tidegate.errors import Code, TidegateError
 from tidegate.store import disk_reserve
 from tidegate.store.disk_reserve import DiskReserve
 from tidegate.store.held_rows import Dialect
+from tidegate.store.versions import StateMoved
 from tidegate.system.disks import allocate, free_bytes, try_writing
 from tidegate.system.private_files import open_file
 
@@ -205,10 +206,7 @@ def place_of_move(connection: apsw.Connection) -> str:
 def check_here(connection: apsw.Connection) -> None:
     """Raises: TidegateError STATE_FAILED if the state has moved."""
     if place := place_of_move(connection):
-        raise _refused(
-            f"This state has moved to {place}, and is used here no more.",
-            hint="Name that state with the setting `state_url`, or --state.",
-        )
+        raise StateMoved(place)
 
 
 @contextmanager
