@@ -2,8 +2,8 @@
 
 A process that is asked to (`WATCH`) sends the list of its calls whenever it changes, and every
 `AGAIN_S`, for as long as someone watches: one that sends nothing does not answer. The list holds
-names of sources and no URL, and the statements as Now shows them. The id of a call begins with that
-of its process, so a cancel is for that one alone.
+names of sources and no URL, and the statements as Now shows them, so gates with a key encrypt it.
+The id of a call begins with that of its process, so a cancel is for that one alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tidegate.errors import TidegateError
 from tidegate.gateway.running_calls import CallState, RunningCall, RunningCalls
 from tidegate.model.actors import Actor
 from tidegate.model.sources import Source
-from tidegate.store.messages import MOST_BYTES, Mailbox
+from tidegate.store.messages import MOST_BODY, Mailbox
 from tidegate.typed_values import json_decoder
 
 WATCH, CALLS, CANCEL = "calls.watch", "calls.are", "calls.cancel"
@@ -84,7 +84,7 @@ class OtherProcesses:
         self._lists: dict[str, tuple[float, _SentCalls]] = {}
         self._decoder = json_decoder(_SentCalls)
         mailbox.handle(WATCH, self._on_watch)
-        mailbox.handle(CALLS, self._on_calls)
+        mailbox.handle(CALLS, self._on_calls, encrypted=True)
         mailbox.handle(CANCEL, self._on_cancel)
 
     # For a process that shows calls
@@ -143,7 +143,7 @@ class OtherProcesses:
             body = _encoded(*self._running.oldest(MOST_CALLS, _everything), self._gate)
             if body != sent or now - sent_at >= AGAIN_S:
                 with suppress(TidegateError):  # it is sent again
-                    await self._mailbox.send(CALLS, body)
+                    await self._mailbox.send(CALLS, body, encrypted=True)
                     sent, sent_at = body, now
             await asyncio.sleep(TELL_S)
 
@@ -167,7 +167,7 @@ def _everything(actor: Actor, source: Source | None) -> bool:
 def _encoded(calls: Sequence[RunningCall], more: int, gate: str) -> bytes:
     sent = [_sent(each) for each in calls]
     body = msgspec.json.encode(_SentCalls(tuple(sent), more, gate))
-    if len(body) > MOST_BYTES:
+    if len(body) > MOST_BODY:
         short = [structs.replace(each, statement="") for each in sent]
         body = msgspec.json.encode(_SentCalls(tuple(short), more, gate))
     return body

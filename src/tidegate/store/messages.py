@@ -4,7 +4,8 @@ They carry what concerns a moment: that a call is to end, or what is under way. 
 state of its own. A message is kept for `KEPT_S`, and is not synced to a disk.
 
 Where gates have a key (`secrets/cluster_key.py`), each message carries a MAC: the answer of a
-person to a question comes this way, and who can write the state's tables must not give one.
+person to a question comes this way, and who can write the state's tables must not give one. What
+holds texts of callers is encrypted as well: who can read the tables must not read statements.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ import msgspec
 
 from tidegate.errors import TidegateError
 from tidegate.store.calls import change_state, read_state
+from tidegate.store.encryption import decrypt, encrypt
 from tidegate.store.versions import Versions
 
 KEPT_S = 300.0
 MOST_BYTES = 262_144
+MOST_BODY = MOST_BYTES - 64
+"""What the body of a message may have; the rest is for what gates with a key add to it."""
 _FORGET_S = 60.0
 _SURE_S = 30.0
 _RETRY_S = 1.0
@@ -85,17 +89,20 @@ class Mailbox:
         self._store = store
         self._versions = versions
         self._clock = clock
-        self._handlers: dict[str, Handle] = {}
+        self._handlers: dict[str, tuple[Handle, bool]] = {}
         self._forgot_at = 0.0
 
-    def handle(self, kind: str, handle: Handle) -> None:
-        """Have messages of that kind handled so."""
-        self._handlers[kind] = handle
+    def handle(self, kind: str, handle: Handle, *, encrypted: bool = False) -> None:
+        """Have messages of that kind handled so; with a key only those that are encrypted, or
+        not."""
+        self._handlers[kind] = handle, encrypted
 
-    async def send(self, kind: str, body: bytes, to: str = "") -> None:
-        """Send a message to one process, or to all others. Raises: TidegateError STATE_FAILED,
-        LIMIT_BYTES."""
+    async def send(self, kind: str, body: bytes, to: str = "", *, encrypted: bool = False) -> None:
+        """Send a message to one process, or to all others; `encrypted` where there is a key.
+        Raises: TidegateError STATE_FAILED, LIMIT_BYTES."""
         now = self._clock()
+        if encrypted and self._key is not None:
+            body = encrypt(_body_key(self._key), body, _bound(self.me, to, kind))
         sent = self._mac(self.me, to, kind, body) + body
         await change_state(self._store.send, self.me, to, kind, sent, now)
         if not 0 <= now - self._forgot_at < _FORGET_S:
@@ -119,14 +126,20 @@ class Mailbox:
                 await asyncio.sleep(_RETRY_S)
 
     def _take(self, message: Message) -> None:
-        handle = self._handlers.get(message.kind)
-        if handle is None:
+        found = self._handlers.get(message.kind)
+        if found is None:
             return
-        _, sender, to, kind, sent = message
+        (handle, encrypted), (_, sender, to, kind, sent) = found, message
         size = 0 if self._key is None else _MAC_BYTES
         mac, body = sent[:size], sent[size:]
-        if hmac.compare_digest(mac, self._mac(sender, to, kind, body)):
-            handle(sender, body)
+        if not hmac.compare_digest(mac, self._mac(sender, to, kind, body)):
+            return
+        if encrypted and self._key is not None:
+            plain = decrypt(_body_key(self._key), body, _bound(sender, to, kind))
+            if plain is None:  # of another version of Tidegate
+                return
+            body = plain
+        handle(sender, body)
 
     def _mac(self, sender: str, to: str, kind: str, body: bytes) -> bytes:
         """What a message begins with; nothing without a key."""
@@ -134,3 +147,12 @@ class Mailbox:
             return b""
         content = msgspec.msgpack.encode((sender, to, kind, body))
         return hmac.digest(self._key, content, "sha256")[:_MAC_BYTES]
+
+
+def _body_key(key: bytes) -> bytes:
+    """The key of encrypted bodies: not that of MACs."""
+    return hmac.digest(key, b"encrypted bodies", "sha256")
+
+
+def _bound(sender: str, to: str, kind: str) -> bytes:
+    return msgspec.msgpack.encode((sender, to, kind))

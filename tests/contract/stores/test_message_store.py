@@ -9,7 +9,7 @@ import pytest
 
 from support.eventually import PATIENCE_S
 from tidegate.errors import Code, TidegateError
-from tidegate.store.messages import MOST_BYTES, Mailbox, Message
+from tidegate.store.messages import MOST_BODY, MOST_BYTES, Mailbox, Message
 
 
 def send(state, body=b"", sender="a", to="", kind="hello", now=100.0):
@@ -132,4 +132,28 @@ async def test_a_mailbox_with_a_key_hears_those_who_have_it_alone(state, other):
     await strange.send("hello", b"of another key")
     await theirs.send("hello", b"last", to="me")
     assert [await got.get() for _ in range(2)] == [("b", b"first"), ("b", b"last")]
+    reading.cancel()
+
+
+async def test_what_is_sent_encrypted_is_read_by_those_with_the_key_alone(state, other):
+    await asyncio.to_thread(state.versions.follow)
+    got: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+    mine = Mailbox(state.messages, state.versions, "me", lambda: 100.0, key=b"k" * 32)
+    theirs = Mailbox(other.messages, other.versions, "b", lambda: 100.0, key=b"k" * 32)
+    mine.handle("calls", lambda sender, body: got.put_nowait((sender, body)), encrypted=True)
+    mine.handle("hello", lambda sender, body: got.put_nowait((sender, body)))
+    reading = asyncio.create_task(mine.run())
+    await asyncio.sleep(0)
+    body = b"SELECT 1 " * (MOST_BODY // 9)  # the longest that is sent
+    await theirs.send("calls", b"SELECT 0", encrypted=True)
+    await theirs.send("calls", b"sent as another version does, with a MAC")
+    await theirs.send("calls", body, encrypted=True)
+    await theirs.send("hello", b"last")
+    assert [await got.get() for _ in range(3)] == [
+        ("b", b"SELECT 0"),
+        ("b", body),
+        ("b", b"last"),
+    ]
+    kept = await asyncio.to_thread(other.messages.read, "me", 0, 9)
+    assert len(kept) == 4 and not any(b"SELECT" in each.body for each in kept)
     reading.cancel()

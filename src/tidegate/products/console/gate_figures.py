@@ -17,7 +17,7 @@ import msgspec
 
 from tidegate.errors import TidegateError
 from tidegate.gateway.call_figures import BINS, OTHERS, CallFigures, Cell, Span
-from tidegate.store.messages import MOST_BYTES, Mailbox
+from tidegate.store.messages import MOST_BODY, Mailbox
 from tidegate.typed_values import json_decoder
 
 ASK, FIGURES = "figures.ask", "figures.are"
@@ -123,10 +123,10 @@ class GateFigures:
 def encode_figures(figures: SentFigures) -> bytes:
     """As much of it as one message takes: all, without times, or without sources as well."""
     body = msgspec.json.encode(figures)
-    if len(body) > MOST_BYTES:
+    if len(body) > MOST_BODY:
         cells = tuple([msgspec.structs.replace(each, bins=()) for each in figures.cells])
         body = msgspec.json.encode(msgspec.structs.replace(figures, cells=cells))
-    if len(body) > MOST_BYTES:
+    if len(body) > MOST_BODY:
         sums: dict[int, Cell] = {}
         for each in figures.cells:
             sums.setdefault(each.step, Cell()).add(_cell_of(each))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +13,28 @@ import msgspec
 import pytest
 
 from products.console.support.two_gates import two_gates
+from support import postgres_state
 from support.eventually import HANG_S
+from tidegate.config.sources import SourceSettings
+from tidegate.errors import TidegateError
 from tidegate.gateway import other_processes
 from tidegate.gateway.call_figures import CallFigures, Series, Span, series
+from tidegate.gateway.running_calls import OPERATOR
+from tidegate.model.actors import Actor, Scope
+from tidegate.model.requests import Call, Query
+from tidegate.model.statements import Statement
 from tidegate.products.console import gate_figures
 from tidegate.products.console.gate_figures import GateFigures
 from tidegate.products.console.gates import gate_rows
 from tidegate.store.gates import GateEntry
-from tidegate.store.messages import MOST_BYTES
+from tidegate.store.messages import MOST_BODY
 
 NOW = 100.0
+READER = Actor("tok_1", "reader", Scope.READ_ONLY)
+LONG = (
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90000000)"
+    " SELECT max(i) FROM n"
+)
 SPANS: tuple[Span, ...] = ("hour", "day")
 
 
@@ -75,6 +89,40 @@ async def test_a_gate_that_runs_no_call_answers_until_it_stands_still(
         reading[1].cancel()
         await until("silent")
     finally:
+        for task in reading:
+            task.cancel()
+        for app in (here, elsewhere):
+            await app.close()
+
+
+async def test_no_statement_under_way_can_be_read_in_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as made:
+        made.execute("CREATE TABLE t (n INTEGER)")
+    shop = SourceSettings("shop", f"sqlite:///{tmp_path}/shop.db")
+    here, elsewhere = await two_gates(tmp_path, monkeypatch, shop)
+    reading = [asyncio.create_task(app.mailbox.run()) for app in (here, elsewhere)]
+    await asyncio.sleep(0)
+    call = Call(READER, "core", "query", Query(Statement(LONG)), source="shop")
+    asked = asyncio.ensure_future(elsewhere.gateway.handle(call))
+    try:
+        await here.other_processes.watch()
+        async with asyncio.timeout(HANG_S):
+            while not here.other_processes.calls()[0]:
+                await asyncio.sleep(0.02)
+        assert [each.statement for each in here.other_processes.calls()[0]] == [LONG]
+        kept = postgres_state.ask(
+            "SELECT kind, encode(body, 'escape') FROM tidegate.messages"
+            " UNION ALL SELECT kind, encode(body, 'escape') FROM tidegate.carried_values"
+        )
+        assert other_processes.CALLS in {kind for kind, _ in kept}
+        texts = " ".join(str(body) for _, body in kept)
+        assert not any(word in texts for word in ("RECURSIVE", "reader", "shop"))
+    finally:
+        elsewhere.gateway.running.end_all(OPERATOR)
+        with pytest.raises(TidegateError):
+            await asked
         for task in reading:
             task.cancel()
         for app in (here, elsewhere):
@@ -142,6 +190,6 @@ def test_figures_that_are_too_many_for_a_message_are_sent_with_less() -> None:
         whole = gate_figures.SentFigures("g", "hour", True, cells)
         body = gate_figures.encode_figures(whole)
         found = msgspec.json.decode(body, type=gate_figures.SentFigures)
-        assert len(body) <= MOST_BYTES
+        assert len(body) <= MOST_BODY
         assert sum(each.outcomes[0] for each in found.cells) == 60 * sources
         assert (found == whole) is is_whole
