@@ -30,6 +30,8 @@ PATIENCE_S = 2.0
 STORY_LINES = 100
 RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are searched."""
+LOOKED_BACK = 10_000
+"""Lines among which the newest one that an operator may see is searched."""
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _SHOWN_OF_HIDDEN = frozenset(
@@ -59,6 +61,17 @@ class Activity:
         sources = self._visible_sources(signed_in, searches=False)
         return self._index.newest_of(LineFilter(sources=sources, own=False), after)
 
+    def read_newest(self) -> int | None:
+        """The number of the newest line, after a moment of reading; None while the index lacks
+        many. Raises: TidegateError STATE_FAILED."""
+        newest = self._index.update(batches=1)
+        return newest if self._index.share() == 1.0 else None
+
+    def newest_seen(self, signed_in: SignedIn, newest: int) -> int:
+        """The number of the newest line up to `newest` that the operator may see, without the
+        page's own reads; 0 if there is none of late. Raises: TidegateError STATE_FAILED."""
+        return self.newest_for(signed_in, max(0, newest - LOOKED_BACK))
+
     def page(
         self,
         query: Mapping[str, str],
@@ -74,14 +87,16 @@ class Activity:
         Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED.
         """
         limit = page_limit(query, most)
-        self._index.update(seconds=patience_s)
+        newest = self._index.update(seconds=patience_s)
         wanted = self._filter(query, signed_in)
         found = self._index.find(wanted, before=before, limit=limit, counts=before is None)
         found = structs.replace(
             found, lines=tuple([self._seen(line, signed_in) for line in found.lines])
         )
-        left = self._left_out(wanted) if before is None else LeftOut()
-        return LinePage(found, left, self._index.share())
+        if before is not None:
+            return LinePage(found, LeftOut(), self._index.share())
+        seen = max(self.newest_seen(signed_in, newest), found.lines[0].n if found.lines else 0)
+        return LinePage(found, self._left_out(wanted), self._index.share(), seen)
 
     def session_page(
         self,

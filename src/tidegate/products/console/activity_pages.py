@@ -37,12 +37,13 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class LinePage(msgspec.Struct, frozen=True):
-    """A page of the lines of one record, what is `left` out, and how much of the record is
-    `read`."""
+    """A page of the lines of one record, what is `left` out, how much of the record is `read`, and
+    with the first page the `newest` line that the operator may see, whether it matches or not."""
 
     found: Found
     left: LeftOut
     read: float
+    newest: int = 0
 
 
 class Piece(NamedTuple, Generic[_Item]):

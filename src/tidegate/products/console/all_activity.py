@@ -53,8 +53,8 @@ class AllActivity:
 
     async def find(self, query: Mapping[str, str], signed_in: SignedIn) -> dict[str, Any]:
         """A page of lines. Raises: TidegateError ARGUMENT_INVALID, STATE_FAILED."""
-        own, limit = self._records.own, page_limit(query)
-        cursor = read_cursor(query.get("before", ""), own)
+        limit = page_limit(query)
+        cursor = read_cursor(query.get("before", ""), self._records.own)
 
         def read(asked: dict[str, str], before: int | None) -> LinePage:
             return self._home.page(asked, signed_in, before=before)
@@ -64,13 +64,12 @@ class AllActivity:
             {gate: _piece(page) for gate, page in found.pages.items()}, limit
         )
         firsts = list(found.pages.values()) if cursor is None else []
-        lines = found.pages[own].found.lines if own in found.pages else ()
         return {
             "lines": [{**structs.asdict(line), "gate": gate} for gate, line in merged],
             "next": self._go_on(rest, found, cursor),
             "counts": add_counts(firsts),
             "facets": add_facets(firsts),
-            "newest": lines[0].n if lines else 0,
+            "newest": {gate: page.newest for gate, page in found.pages.items()},
             "read": min([page.read for page in found.pages.values()], default=1.0),
             **await self._records.name(found, signed_in),
         }

@@ -62,7 +62,7 @@ class GateRecords:
 
     def __init__(self, home: Activity, others: OtherGates | None = None) -> None:
         self._home = home
-        self._others = others
+        self.others = others
         self.own = "" if others is None else others.shared.own
         """The id of this gate."""
         self._questions = (
@@ -162,19 +162,23 @@ class GateRecords:
     async def list_others(self) -> tuple[list[str], list[str]]:
         """The other gates that serve, and those that have served and do not run. Raises:
         TidegateError STATE_FAILED."""
-        if self._others is None:
+        if self.others is None:
             return [], []
-        gates, now = await read_state(self._others.gates.list), self._others.now()
+        gates, now = await read_state(self.others.gates.list), self.others.now()
         serving = [each.id for each in serving_elsewhere(gates, self.own, now)]
         others = [each.id for each in gates if each.processes and each.id != self.own]
         return serving, [each for each in others if each not in serving]
+
+    async def read_names(self) -> dict[str, str]:
+        """The gates' names for people who may see all. Raises: TidegateError STATE_FAILED."""
+        return {} if self.others is None else name_gates(await read_state(self.others.gates.list))
 
     async def name(self, found: Collected[Any], signed_in: SignedIn) -> dict[str, Any]:
         """The gates whose lines are there and those whose lines are not, with names for people:
         their ids, or places for those who may see all. Raises: TidegateError STATE_FAILED."""
         names: dict[str, str] = {}
-        if self._others is not None and holds(signed_in.operator.roles, "viewer", None):
-            names = name_gates(await read_state(self._others.gates.list))
+        if holds(signed_in.operator.roles, "viewer", None):
+            names = await self.read_names()
         return {
             "gates": {gate: names.get(gate, gate) for gate in found.pages if gate},
             "missing": [

@@ -120,7 +120,7 @@ def _view_of(signed_in: SignedIn) -> tuple[OperatorEntry, bool]:
 
 class LiveFeed:
     """The streams of one process. `build` gives the digest of the page's files. `activity` knows
-    the lines of the log, and `now` the calls under way."""
+    the lines of the log, which is that of `gate`, and `now` the calls under way."""
 
     def __init__(
         self,
@@ -131,8 +131,10 @@ class LiveFeed:
         activity: Activity | None = None,
         pairings: PairingRequests | None = None,
         now: Now | None = None,
+        gate: str = "",
     ) -> None:
         self._approvals = approvals
+        self._gate = gate
         self._pairings = pairings
         self._waiting: tuple[Pairing, ...] = ()
         self._operators = operators
@@ -306,7 +308,7 @@ class LiveFeed:
         self._count()
         for reader in readers:
             if n := newest.get(reader.signed_in.operator, 0):
-                reader.send("line", {"n": n}, self.sequence)
+                reader.send("line", {"n": n, "gate": self._gate}, self.sequence)
 
     async def _look_at_pairings(self, pairings: PairingRequests) -> None:
         waiting = await read_state(pairings.waiting)

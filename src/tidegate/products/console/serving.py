@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tidegate.edges.http.endpoint import Endpoint
     from tidegate.products.console.activity import Activity
     from tidegate.products.console.admins import Consent
-    from tidegate.products.console.all_activity import AllActivity
     from tidegate.products.console.callers import Callers
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
+    from tidegate.products.console.gate_records import GateRecords
     from tidegate.products.console.import_routes import ImportRoutes
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
@@ -55,6 +55,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.activity import Activity
     from tidegate.products.console.activity_routes import ActivityRoutes
     from tidegate.products.console.admins import Consent
+    from tidegate.products.console.all_activity import AllActivity
     from tidegate.products.console.budget_forms import BudgetForms
     from tidegate.products.console.budget_routes import BudgetRoutes
     from tidegate.products.console.callers import Callers
@@ -109,10 +110,13 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     gate_figures = GateFigures(app.mailbox, app.figures, own, now.complete)
     now.others = Others(app.other_processes, app.state.gates, app.state.now, own, gate_figures)
     feed = LiveFeed(
-        approvals, operators, inbox, lambda: files.build, activity, pairings=pairings, now=now
+        *(approvals, operators, inbox, lambda: files.build, activity, pairings, now),
+        gate=own,
     )
+    records = open_records(app, activity)
+    follow_new_lines(records, activity, feed)
     activity_routes = ActivityRoutes(
-        *(activity, open_all_activity(app, activity), inbox, changes, feed),
+        *(activity, AllActivity(activity, records), inbox, changes, feed),
         Downloads(note, sources, time.monotonic),
         app.directory,
     )
@@ -152,16 +156,25 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     return Endpoint(PATH, router, ConsoleConventions())
 
 
-def open_all_activity(app: App, home: Activity) -> AllActivity:
-    """Activity of all gates on the state."""
-    from tidegate.products.console.all_activity import AllActivity
+def open_records(app: App, home: Activity) -> GateRecords:
+    """The records of all gates on the state."""
     from tidegate.products.console.gate_questions import Shared
     from tidegate.products.console.gate_records import GateRecords, OtherGates
 
     if app.lease is None:
-        return AllActivity(home, GateRecords(home))
+        return GateRecords(home)
     shared = Shared(app.mailbox, app.carried("activity"), app.operators.live, app.lease.id)
-    return AllActivity(home, GateRecords(home, OtherGates(shared, app.state.gates, app.state.now)))
+    return GateRecords(home, OtherGates(shared, app.state.gates, app.state.now))
+
+
+def follow_new_lines(records: GateRecords, home: Activity, feed: LiveFeed) -> None:
+    """Have the feed tell of new lines in the records of other gates, and those of the ones here."""
+    if records.others is not None:
+        from tidegate.products.console.new_lines import NewLines
+
+        lines = NewLines(records.others.shared, records, home)
+        lines.publish_by(feed.publish)
+        feed.follow(lines.look)
 
 
 def _source_routes(

@@ -175,6 +175,30 @@ def test_new_lines_are_offered_and_never_shift_the_list(
     expect(page.get_by_role("button", name="12 new")).to_have_count(0)
 
 
+def test_new_lines_are_counted_at_all_gates_and_a_silent_gate_is_named(
+    window: Window, site: Site, url: str
+) -> None:
+    site.lines = [{**canned.line(n), "gate": ("a1", "b2")[n % 2]} for n in range(1, 9)]
+    site.gates = {"gates": {"a1": "gate-a", "b2": "gate-b"}, "missing": []}
+    page = window.tab(f"{url}#/activity?view=calls&own=shown")
+    expect(page.locator(".line").first).to_contain_text("id = 8")
+    expect(page.locator(".live.on")).to_be_visible()
+    site.publish("line", {"n": 10, "gate": "b2"})
+    expect(page.get_by_role("button", name="3 new")).to_be_visible()
+    site.publish("line", {"n": 9, "gate": "a1"})
+    expect(page.get_by_role("button", name="4 new")).to_be_visible()
+    expect(page.locator(".silent-gates")).to_have_count(0)
+    site.publish("gates", {"silent": [{"gate": "b2", "name": "gate-b"}]})
+    expect(page.locator(".silent-gates")).to_have_text(
+        "New lines are not announced of gate-b, which does not answer."
+    )
+    site.publish("line", {"n": 1, "gate": "c3"})  # all of its lines are missing here
+    expect(page.get_by_role("button", name="New lines")).to_be_visible()
+    site.publish("gates", {"silent": []})
+    expect(page.locator(".silent-gates")).to_have_count(0)
+    assert violations(page) == []
+
+
 def test_a_record_that_is_still_read_says_how_far_and_is_shown_at_the_end(
     window: Window, site: Site, url: str
 ) -> None:

@@ -310,6 +310,7 @@ class Site:
                 "own": {"left_out": 0 if "own" in query else self._own(query), "more": False},
             },
             "facets": facets,
+            "newest": {each.get("gate", ""): each["n"] for each in self.lines},
             "read": self.read,
             **self.gates,
         }

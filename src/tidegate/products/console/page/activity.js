@@ -9,7 +9,7 @@ import { fileSaver } from "./file_saver.js";
 import { icon } from "./icons.js";
 import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
-import { go, newestLine, route, session as signedIn, singleKeys } from "./state.js";
+import { go, newestLines, route, session as signedIn, silentGates, singleKeys } from "./state.js";
 import { Story, storyView } from "./story.js";
 import { counted, isolated, number, prose, timeNode, visible } from "./text.js";
 import { virtualList } from "./virtual_list.js";
@@ -64,6 +64,7 @@ export function activityView() {
       () => ownReads(data),
       () => newButton(data, reload)),
     () => missingGates(data),
+    () => silentNote(data),
     () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
       `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
     () => (data.error.value ? h("p", { class: "error", role: "alert" }, prose(data.error.value)) : null),
@@ -148,6 +149,15 @@ function missingGates(data) {
     missing.map(({ name, why }, at) => [at ? ", " : "", isolated(name), ` (${WHY[why] ?? "does not answer"})`]), ".");
 }
 
+/** @param {ActivityData} data */
+function silentNote(data) {
+  const named = new Set(data.gates.value.missing.map(({ gate }) => gate));
+  const silent = silentGates.value.filter(({ gate }) => !named.has(gate));
+  if (!silent.length) return null;
+  return h("p", { class: "note silent-gates", role: "status" }, "New lines are not announced of ",
+    silent.map(({ name }, at) => [at ? ", " : "", isolated(name)]), ", which does not answer.");
+}
+
 /** @param {ActivityData} data @param {boolean} folded */
 function countText(data, folded) {
   if (data.loading.value) return "Loading …";
@@ -168,13 +178,19 @@ function ownReads(data) {
 
 /** @param {ActivityData} data @param {() => void} reload */
 function newButton(data, reload) {
-  const count = newestLine.value - data.newest.value;
-  if (count <= 0 || !data.newest.value) return null;
+  const seen = data.newest.value;
+  if (!seen) return null;
+  let [count, isSure] = [0, true];
+  for (const [gate, n] of Object.entries(newestLines.value)) {
+    if (gate in seen) count += Math.max(0, n - (seen[gate] ?? 0));
+    else if (!data.filters.session) isSure = false; // its lines are all missing
+  }
+  if (!count && isSure) return null;
   // Between two lines of an operator's own sources are those of others, which are not to be counted.
   const seesAll = signedIn.value?.operator.roles.some(({ sources }) => sources === null);
   // Nor are the console's own reads, unless they are shown.
   const filters = Object.keys(data.filters);
-  const uncounted = filters.length !== 1 || data.filters.own !== "shown" || !seesAll;
+  const uncounted = !isSure || filters.length !== 1 || data.filters.own !== "shown" || !seesAll;
   return h("button", { class: "small new-lines", onclick: reload }, uncounted ? "New lines" : `${number(count)} new`);
 }
 

@@ -2,7 +2,7 @@
 
 import { errorText, get, query } from "./api.js";
 import { batch, signal } from "./signals.js";
-import { newestLine, route } from "./state.js";
+import { route } from "./state.js";
 
 /** @typedef {import("./contract.js").Line} Line */
 /** @typedef {import("./contract.js").AgentSession} AgentSession */
@@ -61,7 +61,8 @@ export class ActivityData {
   gates = signal(/** @type {GatesOfPage} */ ({ gates: {}, missing: [] }));
   error = signal("");
   loading = signal(true);
-  newest = signal(0);
+  /** The newest line that this operator may see, by gate; null before the first page. */
+  newest = signal(/** @type {Readonly<Record<string, number>> | null} */ (null));
   /** How much of the record can be searched, from 0 to 1: it is read when someone opens the page. */
   read = signal(1);
   /** @type {Record<string, string>} */
@@ -78,7 +79,6 @@ export class ActivityData {
     const pending = (this.#pending = new AbortController());
     this.filters = withTimes(filters);
     this.loading.value = true;
-    const seen = newestLine.peek();
     try {
       const text = query({ ...this.filters, limit: PAGE });
       const [page, groups] = await Promise.all([
@@ -94,7 +94,7 @@ export class ActivityData {
         this.#learn(page, groups);
         this.facets.value = page.facets;
         this.#next = page.next;
-        this.newest.value = Math.max(seen, newestLine.peek(), page.newest ?? page.lines[0]?.n ?? 0);
+        this.newest.value = page.newest ?? {};
         this.read.value = page.read ?? 1;
         this.error.value = "";
         this.loading.value = false;

@@ -11,7 +11,7 @@ import { openPalette } from "./palette.js";
 import { signInView } from "./sign_in.js";
 import { computed, effect, root, signal } from "./signals.js";
 import {
-  cards, go, listen, newestLine, pairings, passOn, route, say, session, tabNotice, theme,
+  cards, go, listen, newestLines, pairings, passOn, route, say, session, silentGates, tabNotice, theme,
 } from "./state.js";
 import { isolated, prose, setClock, visible, when } from "./text.js";
 
@@ -97,11 +97,14 @@ function receive(event) {
   passOn(event);
   if (name === "hello") {
     setClock(data.now);
+    silentGates.value = [];
     if (session.peek() && data.build !== session.peek()?.build) newBuild.value = true;
   } else if (name === "reload") {
     refresh().catch((error) => (trouble.value = errorText(error)));
   } else if (name === "line") {
-    newestLine.value = Math.max(newestLine.peek(), Number(data.n));
+    newestLines.value = { ...newestLines.peek(), [data.gate ?? ""]: Number(data.n) };
+  } else if (name === "gates") {
+    silentGates.value = data.silent;
   } else if (name === "pairing") {
     const known = new Set(pairings.peek().map(({ id }) => id));
     for (const asked of data.pairings) {

@@ -63,7 +63,7 @@
  * @typedef {{
  *   lines: Line[], next: string | null,
  *   counts: { total: number, more: boolean, own: { left_out: number, more: boolean } },
- *   facets: Record<FacetName, Facet>, newest?: number, read?: number } & Partial<GatesOfPage>} ActivityPage
+ *   facets: Record<FacetName, Facet>, newest?: Record<string, number>, read?: number } & Partial<GatesOfPage>} ActivityPage
  * @typedef {{
  *   gates: Record<string, string>,
  *   missing: { gate: string, name: string, why: "silent" | "failed" | "gone" }[] }} GatesOfPage

@@ -5,7 +5,7 @@ import { dialogIsOpen, showKeys } from "./dialogs.js";
 import { each, h, keyed } from "./dom.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd } from "./signals.js";
-import { cards, go, newestLine, route, singleKeys } from "./state.js";
+import { cards, go, newestLines, route, singleKeys } from "./state.js";
 import { ago, counted, isolated, timeNode, visible, when } from "./text.js";
 
 /** @typedef {import("./contract.js").Card} Card */
@@ -119,7 +119,7 @@ function followCalls() {
     void cards.renew().catch(() => {}); // the next line asks again
   };
   effect(() => {
-    if (newestLine.value && !timer) timer = setTimeout(renew, Math.max(0, asked + RENEW_MS - Date.now()));
+    if (Object.keys(newestLines.value).length && !timer) timer = setTimeout(renew, Math.max(0, asked + RENEW_MS - Date.now()));
   });
   onEnd(() => clearTimeout(timer));
 }

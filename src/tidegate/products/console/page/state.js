@@ -191,8 +191,11 @@ export const tabNotice = signal(
 /** The requests for a token that wait and that this operator may answer. */
 export const pairings = signal(/** @type {import("./access_contract.js").Pairing[]} */ ([]));
 
-/** The serial of the newest line on record that an event named. */
-export const newestLine = signal(0);
+/** The serial of the newest line on record that an event named, by gate. */
+export const newestLines = signal(/** @type {Readonly<Record<string, number>>} */ ({}));
+
+/** The other gates whose new lines are not announced. */
+export const silentGates = signal(/** @type {{ gate: string, name: string }[]} */ ([]));
 
 /** @type {Map<string, Set<(data: any) => void>>} */
 const listeners = new Map();
