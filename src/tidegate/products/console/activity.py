@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from tidegate.audit.activity import MOST_COUNTED, ActivityIndex
@@ -32,6 +33,8 @@ RECENT_LINES = 500
 """The newest lines, among which agents and their last calls are searched."""
 LOOKED_BACK = 10_000
 """Lines among which the newest one that an operator may see is searched."""
+MOST_AGENTS, MOST_CALLS = 8, 5
+"""Of those the ones that an empty inbox shows."""
 _OF_PEOPLE = frozenset({"cli", "console"})
 _HIDDEN = "shown to approvers only, as the source hides columns"
 _SHOWN_OF_HIDDEN = frozenset(
@@ -39,6 +42,21 @@ _SHOWN_OF_HIDDEN = frozenset(
 )
 """The fields on record of a call whose statement is hidden that are shown: no text of it, and no
 digest, by which the values in it can be guessed."""
+
+
+class Agent(msgspec.Struct, frozen=True):
+    """A caller in a client, and when its last call was."""
+
+    name: str
+    client: str
+    last_at: float
+
+
+class LastCalls(msgspec.Struct, frozen=True):
+    """What an empty inbox shows of a record: the agents that called last, and their last calls."""
+
+    agents: tuple[Agent, ...]
+    calls: tuple[Line, ...]
 
 
 class Activity:
@@ -179,9 +197,9 @@ class Activity:
         after = None if signed is None else self._index.count_since(signed)
         return {**structs.asdict(proof), "after_checkpoint": after}
 
-    def recent(self, signed_in: SignedIn) -> dict[str, Any]:
-        """For an empty inbox: the agents that called last, and their last calls. What people do at
-        the command line and in the console is not among them."""
+    def last_calls(self, signed_in: SignedIn) -> LastCalls:
+        """The agents that called last, and their last calls. What people do at the command line and
+        in the console is not among them."""
         wanted = self._filter({}, signed_in)
         try:
             self._index.update(batches=1)
@@ -192,13 +210,10 @@ class Activity:
         agents: dict[tuple[str, str], float] = {}
         for line in calls:
             agents.setdefault((line.actor_name, line.client), line.time)
-        return {
-            "agents": [
-                {"name": name, "client": client, "last_at": at}
-                for (name, client), at in list(agents.items())[:8]
-            ],
-            "calls": [structs.asdict(self._seen(line, signed_in)) for line in calls[:5]],
-        }
+        return LastCalls(
+            tuple([Agent(*key, at) for key, at in list(agents.items())[:MOST_AGENTS]]),
+            tuple([self._seen(line, signed_in) for line in calls[:MOST_CALLS]]),
+        )
 
     def _left_out(self, wanted: LineFilter) -> LeftOut:
         if wanted.own is None:

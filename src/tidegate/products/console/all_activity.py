@@ -17,7 +17,14 @@ from msgspec import structs
 from tidegate.audit.activity_lines import Line, Session, SessionPage
 from tidegate.errors import TidegateError
 from tidegate.identity.operators import SignedIn
-from tidegate.products.console.activity import Activity, page_limit, shown_session
+from tidegate.products.console.activity import (
+    MOST_AGENTS,
+    MOST_CALLS,
+    Activity,
+    LastCalls,
+    page_limit,
+    shown_session,
+)
 from tidegate.products.console.activity_export import EXPORTED, NotExported, export_lines
 from tidegate.products.console.activity_pages import (
     Cursor,
@@ -106,6 +113,26 @@ class AllActivity:
         lines = [{**line, "gate": gate} for line in found["lines"]]
         return {**found, "session": _at(found["session"], gate), "lines": lines}
 
+    @property
+    def own(self) -> str:
+        """The id of this gate."""
+        return self._records.own
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other gate, as the state is not shared."""
+        return not self._records.own
+
+    async def recent(self, signed_in: SignedIn) -> dict[str, Any]:
+        """For an empty inbox: the agents that called last, and their last calls. Raises:
+        TidegateError STATE_FAILED."""
+
+        def read(asked: dict[str, str], before: int | None) -> LastCalls:
+            return self._home.last_calls(signed_in)
+
+        found = await self._records.collect("recent", {}, signed_in, LastCalls, read)
+        return {**shown_calls(found.pages), **await self._records.name(found, signed_in)}
+
     async def line(self, name: str, signed_in: SignedIn) -> dict[str, Any]:
         """One line, by the id of its call or its number, and the id of its gate if that is known.
         Raises: as `Activity.line`, and TidegateError STATE_FAILED if its gate does not answer."""
@@ -137,6 +164,21 @@ class AllActivity:
         silent = [gate for gate, why in found.missing.items() if why != "gone"]
         more: Cursor = {gate: (before or {}).get(gate) for gate in silent}
         return write_cursor({**rest, **more}) if rest else None
+
+
+def shown_calls(pages: Mapping[str, LastCalls]) -> dict[str, Any]:
+    """The last calls of these gates and who made them, newest first, as the page has them."""
+    agents: dict[tuple[str, str], float] = {}
+    for each in [agent for page in pages.values() for agent in page.agents]:
+        key = each.name, each.client
+        agents[key] = max(each.last_at, agents.get(key, each.last_at))
+    latest = sorted(agents.items(), key=lambda each: -each[1])[:MOST_AGENTS]
+    calls = [(line, gate) for gate, page in pages.items() for line in page.calls]
+    calls.sort(key=lambda each: -each[0].time)
+    return {
+        "agents": [{"name": who, "client": client, "last_at": at} for (who, client), at in latest],
+        "calls": [{**structs.asdict(line), "gate": gate} for line, gate in calls[:MOST_CALLS]],
+    }
 
 
 class _AllLines:

@@ -195,6 +195,8 @@ class GateRecords:
             return msgspec.json.encode(sessions)
         if question.about == "story":
             return _encode_story(home.story(query, signed_in))
+        if question.about == "recent":
+            return msgspec.json.encode(home.last_calls(signed_in))
         if question.about == "line":
             return msgspec.json.encode(home.line(query.get("line", ""), signed_in)[0])
         size = {"most": EXPORT_PAGE} if question.about == "export" else {}

@@ -12,6 +12,7 @@ from tidegate.edges.http.router import HttpRequest, HttpResponse, json_response,
 from tidegate.identity.operators import SignedIn
 from tidegate.model.sources import Source
 from tidegate.products.console.activity import Activity
+from tidegate.products.console.all_activity import AllActivity, shown_calls
 from tidegate.products.console.changes import Changes, Undo
 from tidegate.products.console.console import BODY_LIMIT, Answer
 from tidegate.products.console.inbox import Allow, Deny, Inbox
@@ -25,21 +26,35 @@ class RecentCalls:
     """What an empty inbox shows: agents, their calls, and what is still to be set up."""
 
     def __init__(
-        self, activity: Activity, sources: Callable[[], Sequence[Source]], forms: TokenForms
+        self,
+        activity: Activity,
+        all_activity: AllActivity,
+        sources: Callable[[], Sequence[Source]],
+        forms: TokenForms,
     ) -> None:
         self._activity = activity
+        self._all = all_activity
         self._sources = sources
         self._forms = forms
 
-    def show(self, signed_in: SignedIn) -> dict[str, Any]:
-        """What the operator may see of it. Reads the state."""
-        recent = self._activity.recent(signed_in)
-        steps = {
+    def show_own(self, signed_in: SignedIn) -> dict[str, Any]:
+        """What the record of this gate has of it, which is there at once: questions wait for no
+        other gate. Reads the state."""
+        recent = shown_calls({self._all.own: self._activity.last_calls(signed_in)})
+        return {**recent, "whole": self._all.is_alone, "steps": self._steps(recent, signed_in)}
+
+    async def show(self, signed_in: SignedIn) -> dict[str, Any]:
+        """What the records of all gates have of it. Raises: TidegateError STATE_FAILED."""
+        recent = await self._all.recent(signed_in)
+        steps = await asyncio.to_thread(self._steps, recent, signed_in)
+        return {**recent, "whole": True, "steps": steps}
+
+    def _steps(self, recent: dict[str, Any], signed_in: SignedIn) -> dict[str, bool]:
+        return {
             "source": any(signed_in.may("viewer", each.name) for each in self._sources()),
             "token": self._forms.has_token(),
             "client": bool(recent["calls"]),
         }
-        return {**recent, "steps": steps}
 
 
 class InboxRoutes:
@@ -75,7 +90,7 @@ class InboxRoutes:
 
     async def _list(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         found = await read_state(self._inbox.list, signed_in)
-        recent = await asyncio.to_thread(self._recent.show, signed_in)
+        recent = await asyncio.to_thread(self._recent.show_own, signed_in)
         health = msgspec.to_builtins(self._webhook())
         seq = self._feed.sequence
         return json_response(200, {**found, **recent, "webhook": health, "seq": seq})
@@ -127,4 +142,4 @@ class InboxRoutes:
     # What an empty inbox shows
 
     async def _show_recent(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
-        return json_response(200, await asyncio.to_thread(self._recent.show, signed_in))
+        return json_response(200, await self._recent.show(signed_in))

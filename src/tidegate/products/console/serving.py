@@ -115,12 +115,13 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     )
     records = open_records(app, activity)
     follow_new_lines(records, activity, feed)
+    all_activity = AllActivity(activity, records)
     activity_routes = ActivityRoutes(
-        *(activity, AllActivity(activity, records), inbox, changes, feed),
+        *(activity, all_activity, inbox, changes, feed),
         Downloads(note, sources, time.monotonic),
         app.directory,
     )
-    recent = RecentCalls(activity, sources, forms)
+    recent = RecentCalls(activity, all_activity, sources, forms)
     sessions = Sessions(
         operators,
         partial(app.state.shared.secret, "console"),

@@ -420,6 +420,22 @@ def test_an_empty_inbox_shows_the_last_decision_agents_and_calls(
     expect(page.locator(".panel")).to_contain_text("SELECT * FROM orders WHERE id = 398")
 
 
+def test_an_empty_inbox_shows_the_last_calls_of_all_gates(
+    window: Window, site: Site, url: str
+) -> None:
+    lost = [{"gate": "c3", "name": "gate-c", "why": "silent"}]
+    site.gates = {"gates": {"a1": "gate-a", "b2": "gate-b"}, "missing": lost}
+    site.calls = [{**canned.line(n), "gate": ("a1", "b2")[n % 2]} for n in range(399, 395, -1)]
+    site.own_recent = {"calls": [], "whole": False, "gates": {}, "missing": []}
+    page = window.tab(url)  # which asks again by itself, and shows no first steps meanwhile
+    expect(page.locator(".calls .gate")).to_have_text(["gate-b", "gate-a"] * 2)
+    expect(page.locator(".missing-gates")).to_have_text(
+        "Calls at other gates are missing here: gate-c (does not answer)."
+    )
+    link = page.locator(".calls a").first
+    expect(link).to_have_attribute("href", "#/activity?line=call-399%40b2")
+
+
 def test_the_first_day_shows_three_steps_until_a_question_comes(
     window: Window, site: Site, url: str
 ) -> None:

@@ -41,6 +41,8 @@ class Site:
         self.cards: dict[str, Json] = {}
         self.agents: list[Json] = []
         self.calls: list[Json] = []
+        self.own_recent: Json = {}
+        """What the Inbox has of them before other gates have answered."""
         self.steps = {"source": True, "token": False, "client": False}
         self.lines = [canned.line(n) for n in range(1, 401)]
         self.gates: Json = {}
@@ -236,13 +238,14 @@ class Site:
             "pending": [each for each in cards if each["state"] == "pending"],
             "recent": [each for each in cards if each["state"] != "pending"],
             **self._recent(),
+            **self.own_recent,
             "webhook": self.webhook,
             "seq": self.seq,
         }
 
     def _recent(self) -> Json:
         steps = {**self.steps, "client": bool(self.calls)}
-        return {"agents": self.agents, "calls": self.calls, "steps": steps}
+        return {"agents": self.agents, "calls": self.calls, "steps": steps, **self.gates}
 
     def _answer(self, card: Json, verb: str, body: Json) -> tuple[int, Any]:
         if verb == "revoke":

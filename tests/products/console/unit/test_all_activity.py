@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from products.console.support.two_records import SECRET_TEXT, gates
+from products.console.support.two_records import SECRET_TEXT, SOURCES, gates
 from support import postgres_state
 from support.eventually import HANG_S
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import RoleGrant
 from tidegate.products.console import gate_questions, gate_records
+from tidegate.products.console.admins import Consent
+from tidegate.products.console.inbox_routes import RecentCalls
+from tidegate.products.console.token_forms import TokenForms
 
 
 def statements(found: dict[str, Any]) -> list[str]:
@@ -168,6 +171,36 @@ async def test_a_gate_that_does_not_answer_is_named_and_its_lines_come_later(
             assert found["missing"] == []
             shown += statements(found)
         assert sorted(shown) == sorted([SECRET_TEXT] * 2 + [f"SELECT {n}" for n in range(1, 21)])
+
+
+async def test_an_empty_inbox_has_the_last_calls_of_all_gates_and_waits_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gates(tmp_path, monkeypatch) as pair:
+        ada = await asyncio.to_thread(pair.sign_in, "ada", RoleGrant("admin", None))
+        eve = await asyncio.to_thread(pair.sign_in, "eve", RoleGrant("viewer", frozenset({"shop"})))
+        app, (own, other) = pair.apps[0], pair.ids
+        consent = Consent(app.operators, lambda *_: None, lambda *_: None)
+        forms = TokenForms(app.tokens, app.operators, lambda: SOURCES, consent)
+        recent = RecentCalls(pair.homes[0], pair.views[0], lambda: SOURCES, forms)
+        found = await recent.show(ada)
+        assert statements(found | {"lines": found["calls"]}) == [
+            *(SECRET_TEXT, SECRET_TEXT, "SELECT 20", "SELECT 19", "SELECT 18")
+        ]
+        assert [each["gate"] for each in found["calls"]] == [other, own, other, own, other]
+        assert found["agents"] == [{"name": "bot", "client": "c", "last_at": 1_700_000_031.0}]
+        assert (found["whole"], found["missing"], set(found["gates"])) == (True, [], {own, other})
+        seen = await recent.show(eve)
+        assert {each["source"] for each in seen["calls"]} == {"shop"}
+        assert seen["agents"][0]["last_at"] == 1_700_000_020.0
+
+        pair.reading[1].cancel()
+        at_once = await asyncio.to_thread(recent.show_own, ada)  # WAIT_S is more than a minute here
+        assert {each["gate"] for each in at_once["calls"]} == {own} and not at_once["whole"]
+        monkeypatch.setattr(gate_records, "WAIT_S", 0.2)
+        alone = await recent.show(ada)
+        assert (alone["calls"], alone["whole"]) == (at_once["calls"], True)
+        assert [(each["gate"], each["why"]) for each in alone["missing"]] == [(other, "silent")]
 
 
 async def test_questions_and_answers_that_no_gate_wrote_are_ignored(

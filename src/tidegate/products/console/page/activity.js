@@ -1,11 +1,12 @@
 /** Activity: every call on record, by session or one by one, with filters, proof and export. */
 
-import { ActivityData, addressWith, atGate, FACETS, filtersOf, lineName } from "./activity_data.js";
+import { ActivityData, addressWith, FACETS, filtersOf } from "./activity_data.js";
 import { errorText, get } from "./api.js";
 import { sourceChip } from "./card.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
 import { fileSaver } from "./file_saver.js";
+import { atGate, gateName, lineName, missingGates } from "./gates.js";
 import { icon } from "./icons.js";
 import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
@@ -63,7 +64,7 @@ export function activityView() {
       h("span", { role: "status" }, () => countText(data, folded.value)),
       () => ownReads(data),
       () => newButton(data, reload)),
-    () => missingGates(data),
+    () => missingGates(data.gates.value.missing),
     () => silentNote(data),
     () => (data.read.value < 1 ? h("p", { class: "note reading", role: "status" },
       `The record is being read for searching: ${Math.floor(data.read.value * 100)} %. The newest lines come last.`) : null),
@@ -100,7 +101,7 @@ function rowView(row, data, chosen) {
     h("span", { class: "who" }, isolated(line.actor_name || line.actor || "server")),
     h("span", { class: "where" }, placeOf(line.source)),
     h("span", { class: "effect" }, visible(line.effect)),
-    h("span", { class: "text" }, gateName(data, line.gate), visible(oneLine(line))),
+    h("span", { class: "text" }, gateName(data.gates.peek(), line.gate), visible(oneLine(line))),
     h("span", { class: "rows" }, line.rows === null ? "" : counted(line.rows, "row"))));
 }
 
@@ -121,32 +122,13 @@ function sessionRow({ session, open }, data) {
       class: "fold", "aria-expanded": String(open), onclick: () => void data.toggle(session.session),
     },
       icon("chevron"), h("strong", {}, isolated(session.actor_name || "server")),
-      h("span", { class: "client" }, isolated(session.client)), gateName(data, session.gate),
+      h("span", { class: "client" }, isolated(session.client)), gateName(data.gates.peek(), session.gate),
       h("span", { class: "times" }, timeNode(session.started_at), "–", timeNode(session.ended_at)),
       h("span", { class: "sums" }, counted(session.calls, "call"),
         session.writes ? h("span", { class: "writes" }, `, ${counted(session.writes, "write")}`) : null,
         session.denied ? h("span", { class: "denied" }, `, ${number(session.denied)} denied`) : null)),
     h("a", { class: "story", href: addressWith({ session: session.call_id ? atGate(session.call_id, session.gate) : String(session.session), line: "" }),
       "aria-label": `Open the session of ${session.actor_name || "server"} alone` }, "Open"));
-}
-
-/** Which gate a line is of, where there are several. @param {ActivityData} data @param {string} [gate] */
-function gateName(data, gate) {
-  const { gates } = data.gates.peek();
-  return gate && (Object.keys(gates).length > 1 || data.gates.peek().missing.length)
-    ? h("span", { class: "gate", title: `Answered by the gate ${gate}` }, isolated(gates[gate] ?? gate)) : null;
-}
-
-const WHY = {
-  silent: "does not answer", failed: "cannot read its record", gone: "does not run; its record is in its directory",
-};
-
-/** @param {ActivityData} data */
-function missingGates(data) {
-  const { missing } = data.gates.value;
-  if (!missing.length) return null;
-  return h("p", { class: "note missing-gates", role: "status" }, "Calls at other gates are missing here: ",
-    missing.map(({ name, why }, at) => [at ? ", " : "", isolated(name), ` (${WHY[why] ?? "does not answer"})`]), ".");
 }
 
 /** @param {ActivityData} data */

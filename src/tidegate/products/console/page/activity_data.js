@@ -35,14 +35,6 @@ export function addressWith(changes) {
   return `#/activity${text ? `?${text}` : ""}`;
 }
 
-/** What names a line in an address: its call, which another build of the index knows as well, and the
- * gate that has it, where several share the state.
- * @param {Line} line */
-export const lineName = ({ call_id, n, gate }) => atGate(call_id || String(n), gate);
-
-/** @param {string} name @param {string} [gate] */
-export const atGate = (name, gate) => (gate ? `${name}@${gate}` : name);
-
 /** A time of a filter as Unix seconds: "1h", "24h", "7d" count back from now.
  * @param {Record<string, string>} filters */
 function withTimes(filters) {

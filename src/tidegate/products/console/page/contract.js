@@ -41,7 +41,7 @@
  *   state: "off" | "ok" | "failing" | "stopped", message: string, since: number | null,
  *   sent_at: number | null, waiting: number, dropped: number, digest_minutes: number }} Webhook
  * @typedef {{ source: boolean, token: boolean, client: boolean }} Steps what is set up
- * @typedef {{ agents: Agent[], calls: Line[], steps: Steps }} Recent
+ * @typedef {{ agents: Agent[], calls: Line[], steps: Steps, whole?: boolean } & Partial<GatesOfPage>} Recent
  * @typedef {Recent & { pending: Card[], recent: Card[], webhook?: Webhook, seq: number }} Inbox
  * @typedef {{ key: string, before: Cell[] | null, after: Cell[] | null, now: Cell[] | null }} ChangedRow
  * @typedef {{

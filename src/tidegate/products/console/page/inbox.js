@@ -3,6 +3,7 @@
 import { cardView, sourceChip, stateWord } from "./card.js";
 import { dialogIsOpen, showKeys } from "./dialogs.js";
 import { each, h, keyed } from "./dom.js";
+import { gateName, lineName, missingGates } from "./gates.js";
 import { icon } from "./icons.js";
 import { computed, effect, onEnd } from "./signals.js";
 import { cards, go, newestLines, route, singleKeys } from "./state.js";
@@ -119,7 +120,8 @@ function followCalls() {
     void cards.renew().catch(() => {}); // the next line asks again
   };
   effect(() => {
-    if (Object.keys(newestLines.value).length && !timer) timer = setTimeout(renew, Math.max(0, asked + RENEW_MS - Date.now()));
+    const more = Object.keys(newestLines.value).length || (cards.loaded.value && !cards.whole.value);
+    if (more && !timer) timer = setTimeout(renew, Math.max(0, asked + RENEW_MS - Date.now()));
   });
   onEnd(() => clearTimeout(timer));
 }
@@ -130,12 +132,13 @@ function emptyPane(id) {
   return h("div", { class: "empty" }, () => {
     if (!cards.loaded.value) return h("p", {}, "Loading …");
     const [last] = cards.recent.filter((card) => card.decided_at);
-    const fresh = cards.steps.value && !cards.steps.value.client && !cards.recent.length;
+    const fresh = cards.whole.value && cards.steps.value && !cards.steps.value.client && !cards.recent.length;
     return [
       h("h2", {}, id ? "This question is not here" : "Nothing waits"),
       h("p", { class: "lead" }, id ? "It has ended, or you may not see it."
         : last?.decided_at ? `Last decision ${when(last.decided_at)}.` : "No decision yet."),
       fresh && cards.steps.value ? firstSteps(cards.steps.value) : [agents(), calls()],
+      missingGates(cards.gates.value.missing),
     ];
   });
 }
@@ -146,16 +149,16 @@ function agents() {
       ? h("ul", { class: "plain" }, cards.agents.value.map((agent) => h("li", {},
         h("strong", {}, isolated(agent.name)), agent.client ? [" with ", isolated(agent.client)] : null, " ",
         h("span", { class: "age" }, () => `last call ${ago(agent.last_at) === "now" ? "just now" : `${ago(agent.last_at)} ago`}`))))
-      : h("p", { class: "note" }, "None is connected now."));
+      : h("p", { class: "note" }, cards.whole.value ? "None is connected now." : "Other gates are asked …"));
 }
 
 function calls() {
   if (!cards.calls.value.length) return null;
   return h("section", {}, h("h3", {}, "Last calls"),
     h("ul", { class: "plain calls" }, cards.calls.value.map((line) => h("li", {},
-      h("a", { href: `#/activity?line=${encodeURIComponent(line.call_id || String(line.n))}` },
+      h("a", { href: `#/activity?line=${encodeURIComponent(lineName(line))}` },
         timeNode(line.time), h("span", { class: `outcome o-${line.outcome.replace(/[^a-z]/g, "")}` }, visible(line.outcome)),
-        h("span", { class: "text" }, visible(line.statement || line.tool || line.event)))))));
+        h("span", { class: "text" }, gateName(cards.gates.value, line.gate), visible(line.statement || line.tool || line.event)))))));
 }
 
 /** @param {import("./contract.js").Steps} steps */

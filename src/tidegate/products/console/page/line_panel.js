@@ -1,11 +1,12 @@
 /** The side panel of one line: statement, decision, dry run, undo, proof, all that is on record. */
 
-import { addressWith, atGate, lineName } from "./activity_data.js";
+import { addressWith } from "./activity_data.js";
 import { problems, putBack } from "./answer.js";
 import { errorText, get } from "./api.js";
 import { cardFacts, effectsView } from "./card.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h } from "./dom.js";
+import { atGate, lineName } from "./gates.js";
 import { icon } from "./icons.js";
 import { onEnd, signal } from "./signals.js";
 import { singleKeys } from "./state.js";

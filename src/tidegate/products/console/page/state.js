@@ -88,6 +88,9 @@ class Cards {
   agents = signal(/** @type {Inbox["agents"]} */ ([]));
   calls = signal(/** @type {Inbox["calls"]} */ ([]));
   steps = signal(/** @type {Inbox["steps"] | null} */ (null));
+  /** Whether other gates were asked for their calls, which gates have answered, and which not. */
+  whole = signal(true);
+  gates = signal(/** @type {import("./contract.js").GatesOfPage} */ ({ gates: {}, missing: [] }));
   webhook = signal(/** @type {Inbox["webhook"]} */ (undefined));
   loaded = signal(false);
   #seq = 0;
@@ -112,8 +115,10 @@ class Cards {
   }
 
   /** @param {import("./contract.js").Recent} recent */
-  #show({ agents, calls, steps }) {
+  #show({ agents, calls, steps, whole = true, gates = {}, missing = [] }) {
     batch(() => {
+      this.whole.value = whole;
+      this.gates.value = { gates, missing };
       this.agents.value = agents;
       this.calls.value = calls;
       this.steps.value = steps;
@@ -153,6 +158,8 @@ class Cards {
       this.agents.value = [];
       this.calls.value = [];
       this.steps.value = null;
+      this.whole.value = true;
+      this.gates.value = { gates: {}, missing: [] };
       this.webhook.value = undefined;
       this.loaded.value = false;
     });

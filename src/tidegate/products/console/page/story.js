@@ -1,9 +1,10 @@
 /** One session of an agent from its beginning: each call with what decided it and what proves it. */
 
-import { addressWith, lineName } from "./activity_data.js";
+import { addressWith } from "./activity_data.js";
 import { errorText, get, query } from "./api.js";
 import { sourceChip } from "./card.js";
 import { h, keyed } from "./dom.js";
+import { lineName } from "./gates.js";
 import { icon } from "./icons.js";
 import { batch, signal } from "./signals.js";
 import { go, session, tell } from "./state.js";
