@@ -56,13 +56,13 @@ class Prover:
         self._failure: TidegateError | None = None
         self._reading: Thread | None = None
 
-    def check_log(self, *, again: bool = False) -> LogProof:
-        """What is proved of the whole log. Reads all of it, unless that was done of late; with
-        `again` it waits for that.
+    def check_log(self, *, again: bool = False, patience_s: float = PATIENCE_S) -> LogProof:
+        """What is proved of the whole log. Reads all of it, unless that was done of late, and waits
+        so long for the first time; with `again` it waits for the end.
 
         Raises: TidegateError STATE_FAILED.
         """
-        last = self._report(again=again)
+        last = self._report(again=again, patience_s=patience_s)
         if last is None:
             return LogProof("unknown", "The log is being checked", self._clock(), running=True)
         return structs.replace(_whole(*last), running=self._is_reading())
@@ -141,7 +141,9 @@ class Prover:
         text = f"{place}: the hashes up to it are as written; the next checkpoint will sign them"
         return LineProof("after_checkpoint", text, fields, hashed)
 
-    def _report(self, *, again: bool) -> tuple[float, Report] | None:
+    def _report(
+        self, *, again: bool, patience_s: float = PATIENCE_S
+    ) -> tuple[float, Report] | None:
         """When the whole log was read last, and what was found; None while that is under way for
         the first time. Raises: TidegateError STATE_FAILED."""
         if again and self._reading is not None:
@@ -153,7 +155,7 @@ class Prover:
                 self._reading.start()
             reading = self._reading
         if reading is not None and (again or self._last is None):
-            reading.join(None if again else PATIENCE_S)
+            reading.join(None if again else patience_s)
         if self._failure is not None and not self._is_reading():
             raise self._failure
         return self._last

@@ -15,7 +15,7 @@ from msgspec import structs
 
 from tidegate.audit.activity import MOST_COUNTED, ActivityIndex
 from tidegate.audit.activity_lines import Line, LineFilter, SessionPage
-from tidegate.audit.proof import Prover
+from tidegate.audit.proof import LogProof, Prover
 from tidegate.errors import Code, TidegateError
 from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import holds
@@ -42,6 +42,12 @@ _SHOWN_OF_HIDDEN = frozenset(
 )
 """The fields on record of a call whose statement is hidden that are shown: no text of it, and no
 digest, by which the values in it can be guessed."""
+
+
+class RecordProof(LogProof, frozen=True):
+    """What is proved of a whole record, and how many lines came after its last checkpoint."""
+
+    after_checkpoint: int | None = None
 
 
 class Agent(msgspec.Struct, frozen=True):
@@ -184,18 +190,21 @@ class Activity:
         seen = structs.asdict(self._seen(line, signed_in))
         return {"line": seen, "fields": fields, "proof": shown}, line
 
-    def proof(self, signed_in: SignedIn, *, again: bool) -> dict[str, Any]:
+    def proof(
+        self, signed_in: SignedIn, *, again: bool = False, patience_s: float = PATIENCE_S
+    ) -> RecordProof:
         """What is proved of the whole log, which is read `again` for an admin of all sources alone.
         Where a fault is, only those read who may see all lines. Raises: TidegateError STATE_FAILED.
         """
         roles = signed_in.operator.roles
-        proof = self._prover.check_log(again=again and holds(roles, "admin", None))
+        again = again and holds(roles, "admin", None)
+        proof = self._prover.check_log(again=again, patience_s=patience_s)
         if not holds(roles, "viewer", None):
             text = "Faults were found." if proof.state == "mismatch" else "No fault was found."
             proof = structs.replace(proof, text=text, lines=0, signed_until=None)
         signed = proof.signed_until
         after = None if signed is None else self._index.count_since(signed)
-        return {**structs.asdict(proof), "after_checkpoint": after}
+        return RecordProof(**structs.asdict(proof), after_checkpoint=after)
 
     def last_calls(self, signed_in: SignedIn) -> LastCalls:
         """The agents that called last, and their last calls. What people do at the command line and

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +19,6 @@ from tidegate.edges.http.router import (
 )
 from tidegate.errors import TidegateError
 from tidegate.identity.operators import SignedIn
-from tidegate.products.console.activity import Activity
 from tidegate.products.console.all_activity import AllActivity
 from tidegate.products.console.changes import Changes
 from tidegate.products.console.console import BODY_LIMIT, Answer
@@ -43,7 +41,6 @@ class ActivityRoutes:
 
     def __init__(
         self,
-        activity: Activity,
         all_activity: AllActivity,
         inbox: Inbox,
         changes: Changes,
@@ -51,7 +48,6 @@ class ActivityRoutes:
         downloads: Downloads,
         directory: Path,
     ) -> None:
-        self._activity = activity
         self._all = all_activity
         self._inbox = inbox
         self._changes = changes
@@ -94,9 +90,7 @@ class ActivityRoutes:
 
     async def _proof(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         again = request.query.get("again") == "1"
-        return json_response(
-            200, await asyncio.to_thread(partial(self._activity.proof, signed_in, again=again))
-        )
+        return json_response(200, await self._all.proof(signed_in, again=again))
 
     async def _ticket(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, ExportTicket, BODY_LIMIT)

@@ -7,6 +7,7 @@ answers then. Gates that have started since the first page are not in the next o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,7 @@ from tidegate.products.console.activity import (
     MOST_CALLS,
     Activity,
     LastCalls,
+    RecordProof,
     page_limit,
     shown_session,
 )
@@ -143,6 +145,28 @@ class AllActivity:
         query = {"line": name}
         gate, found = await self._records.find_one("line", "line", query, signed_in, read)
         return {**found, "line": {**found["line"], "gate": gate}}
+
+    async def proof(self, signed_in: SignedIn, *, again: bool) -> dict[str, Any]:
+        """What each gate proves of its whole record: this one's, and those of `others`. It is read
+        `again` here alone. Raises: TidegateError STATE_FAILED."""
+
+        def read(asked: dict[str, str], before: int | None) -> RecordProof:
+            try:
+                return self._home.proof(signed_in, again=again)
+            except TidegateError as error:
+                if self.is_alone:
+                    raise
+                return RecordProof("unknown", error.message, time.time())
+
+        found = await self._records.collect("proof", {}, signed_in, RecordProof, read)
+        named = await self._records.name(found, signed_in)
+        shown = {
+            gate: {**structs.asdict(proof), "gate": gate, "name": named["gates"].get(gate, "")}
+            for gate, proof in found.pages.items()
+        }
+        own = shown.pop(self.own)
+        others = sorted(shown.values(), key=lambda each: each["name"])
+        return {**own, "others": others, "missing": named["missing"]}
 
     async def export(
         self, query: Mapping[str, str], signed_in: SignedIn, directory: Path

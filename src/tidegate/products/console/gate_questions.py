@@ -35,7 +35,7 @@ MOST_ANSWERING = 8
 """Questions of others that this gate works on at a time; it leaves the others unanswered."""
 _PART = 262_144
 
-About = Literal["lines", "export", "sessions", "story", "line", "recent"]
+About = Literal["lines", "export", "sessions", "story", "line", "recent", "proof"]
 
 
 class Question(msgspec.Struct, frozen=True):

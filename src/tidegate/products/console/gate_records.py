@@ -195,6 +195,8 @@ class GateRecords:
             return msgspec.json.encode(sessions)
         if question.about == "story":
             return _encode_story(home.story(query, signed_in))
+        if question.about == "proof":
+            return msgspec.json.encode(home.proof(signed_in, patience_s=PATIENCE_S))
         if question.about == "recent":
             return msgspec.json.encode(home.last_calls(signed_in))
         if question.about == "line":

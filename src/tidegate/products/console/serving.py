@@ -117,7 +117,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     follow_new_lines(records, activity, feed)
     all_activity = AllActivity(activity, records)
     activity_routes = ActivityRoutes(
-        *(activity, all_activity, inbox, changes, feed),
+        *(all_activity, inbox, changes, feed),
         Downloads(note, sources, time.monotonic),
         app.directory,
     )

@@ -76,6 +76,20 @@ def test_lines_say_which_gate_has_them_and_gates_that_are_missing_are_named(
     expect(link).to_have_attribute("href", re.compile("session=call-7%40b2"))
 
 
+def test_each_gate_says_what_is_proved_of_its_record(window: Window, site: Site, url: str) -> None:
+    site.proof |= {"gate": "a1", "name": "gate-a"}
+    changed = {"gate": "b2", "name": "gate-b", "state": "mismatch", "text": "1 fault found"}
+    site.proof["others"] = [{**site.proof, **changed}]
+    site.proof["missing"] = [{"gate": "c3", "name": "gate-c", "why": "silent"}]
+    page = window.tab(f"{url}#/activity?view=calls")
+    said = page.locator(".proof p")
+    expect(said.nth(0)).to_contain_text("gate-a: ")
+    expect(said.nth(1)).to_contain_text("gate-b: 1 fault found")
+    expect(said.nth(1).locator(".p-mismatch")).to_be_visible()
+    expect(said.nth(2)).to_have_text("Not checked: gate-c (does not answer).")
+    assert violations(page) == []
+
+
 SCROLLED_TO = """last => {
   const box = document.querySelector(".virtual-box");
   box.scrollTop = box.scrollHeight;

@@ -12,11 +12,16 @@ import pytest
 from products.console.support.two_records import SECRET_TEXT, SOURCES, gates
 from support import postgres_state
 from support.eventually import HANG_S
+from tidegate.audit import proof
 from tidegate.errors import Code, TidegateError
+from tidegate.identity.operators import SignedIn
 from tidegate.model.actors import RoleGrant
 from tidegate.products.console import gate_questions, gate_records
+from tidegate.products.console.activity import Activity
 from tidegate.products.console.admins import Consent
+from tidegate.products.console.all_activity import AllActivity
 from tidegate.products.console.inbox_routes import RecentCalls
+from tidegate.products.console.serving import open_records
 from tidegate.products.console.token_forms import TokenForms
 
 
@@ -200,6 +205,53 @@ async def test_an_empty_inbox_has_the_last_calls_of_all_gates_and_waits_for_none
         monkeypatch.setattr(gate_records, "WAIT_S", 0.2)
         alone = await recent.show(ada)
         assert (alone["calls"], alone["whole"]) == (at_once["calls"], True)
+        assert [(each["gate"], each["why"]) for each in alone["missing"]] == [(other, "silent")]
+
+
+async def test_each_gate_proves_its_whole_record_and_one_that_does_not_answer_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with gates(tmp_path, monkeypatch) as pair:
+        ada = await asyncio.to_thread(pair.sign_in, "ada", RoleGrant("admin", None))
+        eve = await asyncio.to_thread(pair.sign_in, "eve", RoleGrant("viewer", frozenset({"shop"})))
+        real = [Activity(app.activity_index, app.prover, lambda: SOURCES) for app in pair.apps]
+        here, _ = (
+            AllActivity(home, open_records(app, home))
+            for app, home in zip(pair.apps, real, strict=True)
+        )
+        (own, other), audit = pair.ids, pair.apps[1].server_audit
+        for n in range(3):
+            await asyncio.to_thread(
+                audit.record_done_as, "call.cancelled", "ada", {"call": f"c{n}"}
+            )
+
+        async def proofs(who: SignedIn) -> tuple[dict[str, Any], dict[str, Any]]:
+            found = await here.proof(who, again=False)
+            while found["running"] or found["others"][0]["running"]:
+                found = await here.proof(who, again=False)
+            (theirs,) = found.pop("others")
+            assert (found["gate"], theirs["gate"], found["missing"]) == (own, other, [])
+            return found, theirs
+
+        mine, theirs = await proofs(ada)
+        assert mine["state"] in ("verified", "after_checkpoint") and mine["name"] != own
+        assert theirs["state"] in ("verified", "after_checkpoint") and theirs["name"] != other
+        assert theirs["lines"] != mine["lines"]
+
+        (segment,) = (tmp_path / "b" / "audit").glob("*.jsonl")
+        segment.write_bytes(segment.read_bytes().replace(b'"c1"', b'"c9"'))
+        monkeypatch.setattr(proof, "FRESH_S", 0.0)
+        await proofs(ada)  # what is shown is what was found before
+        mine, theirs = await proofs(ada)
+        assert theirs["state"] == "mismatch" and segment.name in theirs["text"]
+        assert mine["state"] in ("verified", "after_checkpoint")
+        theirs = (await proofs(eve))[1]
+        assert (theirs["state"], theirs["text"]) == ("mismatch", "Faults were found.")
+
+        pair.reading[1].cancel()
+        monkeypatch.setattr(gate_records, "WAIT_S", 0.2)
+        alone = await here.proof(ada, again=False)
+        assert (alone["gate"], alone["others"]) == (own, [])
         assert [(each["gate"], each["why"]) for each in alone["missing"]] == [(other, "silent")]
 
 

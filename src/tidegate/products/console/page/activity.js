@@ -6,7 +6,7 @@ import { sourceChip } from "./card.js";
 import { dialogIsOpen } from "./dialogs.js";
 import { h, keyed } from "./dom.js";
 import { fileSaver } from "./file_saver.js";
-import { atGate, gateName, lineName, missingGates } from "./gates.js";
+import { atGate, gateName, lineName, missingGates, missingNames } from "./gates.js";
 import { icon } from "./icons.js";
 import { linePanel } from "./line_panel.js";
 import { computed, effect, onEnd, signal } from "./signals.js";
@@ -267,15 +267,26 @@ function proofLine() {
     } catch (error) {
       if (!ended.signal.aborted) proof.value = { state: "unknown", text: errorText(error), running: false };
     }
-    if (proof.peek()?.running && !ended.signal.aborted) setTimeout(ask, 3000);
+    const found = proof.peek();
+    const isRead = found && [found, ...(found.others ?? [])].some(({ running }) => running);
+    if (isRead && !ended.signal.aborted) setTimeout(ask, 3000);
   };
   void ask();
-  return h("p", { class: "proof", role: "status" }, () => (proof.value
-    ? h("span", { class: `p-${proof.value.state.replace(/[^a-z_]/g, "")}` },
-      icon(proof.value.state === "mismatch" ? "warning" : "check"), visible(proof.value.text),
-      proof.value.after_checkpoint ? `, ${number(proof.value.after_checkpoint)} calls and events came after it` : null,
-      proof.value.at && !proof.value.running ? [". Checked ", timeNode(proof.value.at)] : null) : "Checking the record …"));
+  return h("div", { class: "proof", role: "status" }, () => {
+    if (!proof.value) return "Checking the record …";
+    const { others = [], missing = [] } = proof.value;
+    const isAlone = !others.length && !missing.length;
+    return [[proof.value, ...others].map((each) => proofText(each, isAlone ? "" : each.name || each.gate)),
+      missing.length ? h("p", {}, "Not checked: ", missingNames(missing), ".") : null];
+  });
 }
+
+/** What is proved of one record. @param {import("./contract.js").RecordProof} proof @param {string} [gate] */
+const proofText = (proof, gate) => h("p", {},
+  h("span", { class: `p-${proof.state.replace(/[^a-z_]/g, "")}` },
+    icon(proof.state === "mismatch" ? "warning" : "check"), gate ? [isolated(gate), ": "] : null, visible(proof.text),
+    proof.after_checkpoint ? `, ${number(proof.after_checkpoint)} calls and events came after it` : null,
+    proof.at && !proof.running ? [". Checked ", timeNode(proof.at)] : null));
 
 /** @param {ActivityData} data */
 function exportMenu(data) {

@@ -73,7 +73,9 @@
  * @typedef {Line & { proof: Proof }} ProvedLine
  * @typedef {{ session: AgentSession, lines: ProvedLine[], next: number | null }} Story
  * @typedef {{
- *   state: string, text: string, running: boolean, at?: number, after_checkpoint?: number | null }} LogProof
+ *   state: string, text: string, running: boolean, at?: number, after_checkpoint?: number | null,
+ *   gate?: string, name?: string }} RecordProof
+ * @typedef {RecordProof & { others?: RecordProof[], missing?: GatesOfPage["missing"] }} LogProof
  * @typedef {{ state: string, text: string, segment?: string, seq?: number, hash?: string }} Proof
  * @typedef {{
  *   id: string, state: "prepared" | "done" | "undone", rows: number, may_undo: boolean }} KeptChange

@@ -21,8 +21,11 @@ export const lineName = ({ call_id, n, gate }) => atGate(call_id || String(n), g
 export const gateName = ({ gates, missing }, gate) => (gate && (Object.keys(gates).length > 1 || missing.length)
   ? h("span", { class: "gate", title: `Answered by the gate ${gate}` }, isolated(gates[gate] ?? gate)) : null);
 
-/** @param {GatesOfPage["missing"]} missing @param {string} what is not shown of them */
-export const missingGates = (missing, what = "Calls at other gates are missing here") => (missing.length
-  ? h("p", { class: "note missing-gates", role: "status" }, what, ": ",
-    missing.map(({ name, why }, at) => [at ? ", " : "", isolated(name), ` (${WHY[why] ?? "does not answer"})`]), ".")
+/** Gates by name, each with why it has not answered. @param {GatesOfPage["missing"]} missing */
+export const missingNames = (missing) =>
+  missing.map(({ name, why }, at) => [at ? ", " : "", isolated(name), ` (${WHY[why] ?? "does not answer"})`]);
+
+/** @param {GatesOfPage["missing"]} missing */
+export const missingGates = (missing) => (missing.length
+  ? h("p", { class: "note missing-gates", role: "status" }, "Calls at other gates are missing here: ", missingNames(missing), ".")
   : null);

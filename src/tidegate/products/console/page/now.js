@@ -206,7 +206,7 @@ const gates = (page) => h("div", {}, () => (page.value.gates.length < 2 ? null :
       h("td", {}, isolated(each.place)),
       h("td", { class: ["partly", "silent", "gone"].includes(each.state) ? "bad" : "" }, GATES[each.state]),
       h("td", {}, number(each.processes)), h("td", {}, timeNode(each.seen_at))))))),
-  h("p", { class: "note" }, "Figures and Activity are of this gate's own record. One that will not come back is forgotten by ",
+  h("p", { class: "note" }, "One that will not come back is forgotten by ",
     h("code", {}, "tidegate audit forget"), "."))));
 
 /** @param {import("./signals.js").Signal<NowPage>} page */
