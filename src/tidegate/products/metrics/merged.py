@@ -1,8 +1,9 @@
 """The figures of all workers as one.
 
 What is counted is added up, also of workers that have ended: a count never becomes less. Of what is
-so at the moment the workers that run make the sum, except where each of them says the same of the
-gate: then it is the highest or the lowest, as `HIGHEST` and `LOWEST` say.
+so at the moment the workers that run make the sum, as `SUMMED` says, except where a sum says
+nothing: of what each of them says of the gate, of moments and ages, and of what has a limit in each
+process. Then it is the highest or the lowest, as `HIGHEST` and `LOWEST` say.
 """
 
 from __future__ import annotations
@@ -25,17 +26,31 @@ CREATED = "_created"
 """The end of the name of when something began to be counted, as Unix time."""
 HIGHEST = frozenset(
     {
-        "tidegate_approvals_waiting", "tidegate_audit_checkpoint_age_seconds", "tidegate_degraded",
-        "tidegate_failing", "tidegate_info", "python_info",
+        "process_open_fds", "python_info", "tidegate_approvals_waiting",
+        "tidegate_audit_checkpoint_age_seconds", "tidegate_degraded", "tidegate_failing",
+        "tidegate_info", "tidegate_otel_failing", "tidegate_ship_failing",
+        "tidegate_ship_lag_bytes", "tidegate_ship_lag_seconds",
     }
 )  # fmt: skip
+"""Open files, too: each process has a limit of its own, so the fullest one is compared with it."""
 LOWEST = frozenset(
     {
         "process_max_fds", "process_start_time_seconds",
         "tidegate_certificate_expiry_timestamp_seconds",
         "tidegate_source_lease_expiry_timestamp_seconds",
+        "tidegate_source_lease_renewal_timestamp_seconds",
     }
 )  # fmt: skip
+SUMMED = frozenset(
+    {
+        "process_resident_memory_bytes", "process_virtual_memory_bytes", "tidegate_calls_running",
+        "tidegate_otel_metrics_failed", "tidegate_otel_spans_dropped", "tidegate_otel_spans_sent",
+        "tidegate_otel_spans_waiting", "tidegate_otel_traces_limited",
+        "tidegate_source_connections", "tidegate_source_statements_running",
+        "tidegate_source_statements_waiting",
+    }
+)  # fmt: skip
+"""A product's figure that is in none of the sets is added up as well."""
 
 Key = tuple[str, tuple[tuple[str, str], ...]]
 """The name of a sample and its labels, in order."""
