@@ -10,7 +10,7 @@ import base64
 from collections.abc import Callable, Mapping
 from typing import BinaryIO, NamedTuple
 
-from tidegate.config.addresses import LOOPBACK, HttpUrl, parse_http_url
+from tidegate.config.addresses import HttpUrl, is_this_machine, parse_http_url
 from tidegate.errors import Code, TidegateError
 from tidegate.http_client.client import HttpClient
 from tidegate.http_client.connections import tls_context
@@ -107,7 +107,7 @@ class Downloader:
 
     @property
     def is_local(self) -> bool:
-        return self._parts.host in LOOPBACK
+        return is_this_machine(self._parts.host)
 
     def get(self, path: str, most_bytes: int) -> bytes | None:
         """A small file; None if there is none. Raises: TidegateError with the origin's

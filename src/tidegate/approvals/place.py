@@ -7,7 +7,7 @@ What is not known is not claimed: only a process that serves the console names i
 
 from __future__ import annotations
 
-from tidegate.config.addresses import LOOPBACK, parse_http_url
+from tidegate.config.addresses import is_this_machine, parse_http_url
 
 ON_MACHINE = "on the server's machine"
 OPENED = f"the Inbox, which `tidegate console` {ON_MACHINE} opens"
@@ -27,7 +27,7 @@ def name_inbox(address: str) -> str:
     if not address:
         return name_opener()
     place = f"the Inbox at {link_inbox(address)}"
-    return f"{place} {ON_MACHINE}" if parse_http_url(address).host in LOOPBACK else place
+    return f"{place} {ON_MACHINE}" if is_this_machine(parse_http_url(address).host) else place
 
 
 def link_inbox(address: str, id: str = "") -> str:

@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from tidegate.config.addresses import is_loopback_address
 from tidegate.errors import Code, TidegateError
 from tidegate.system.file_locks import is_locked, take_lock, try_lock
 from tidegate.system.file_rights import is_open_to_others, is_ours
@@ -34,7 +35,6 @@ PAGE = "/v1/bridge"
 STATUS_PAGE = "/v1/bridge/status"
 PROOF = "tidegate-proof"
 CHALLENGE = "tidegate-challenge"
-LOOPBACK = ("127.0.0.1", "::1")
 
 _MAX_BYTES = 16_384
 
@@ -211,7 +211,7 @@ class HandshakeFile:
             _check_types(handshake)
         except (ValueError, TypeError, KeyError):
             raise untrusted("does not hold a handshake", self.file) from None
-        if handshake.host not in LOOPBACK:
+        if not is_loopback_address(handshake.host):
             raise untrusted("names a host that is not loopback", self.file)
         if not 0 < handshake.port < 65_536:
             raise untrusted("names an invalid port", self.file)

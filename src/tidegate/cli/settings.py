@@ -11,7 +11,7 @@ import msgspec
 
 from tidegate.cli.hooks import command_hooks
 from tidegate.cli.terminal import print_status
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import http_address, is_this_machine
 from tidegate.config.loading import is_inline, load
 from tidegate.config.model import Config, TlsSettings
 from tidegate.config.sources import SourceSettings
@@ -229,7 +229,7 @@ def _check_no_auth(arguments: argparse.Namespace) -> None:
 def check_without_auth(option: str, address: str | None) -> None:
     """Raises: TidegateError ARGUMENT_INVALID for an address that others than this machine reach."""
     host = http_address(address)[0] if address else "localhost"
-    if host not in LOOPBACK:
+    if not is_this_machine(host):
         raise TidegateError(
             Code.ARGUMENT_INVALID,
             "--no-auth works on loopback only: it would let everyone who can reach "

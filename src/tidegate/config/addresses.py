@@ -9,7 +9,8 @@ import msgspec
 
 from tidegate.config.errors import invalid
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_USUAL_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Those that are found without a module that reads addresses."""
 
 _BYTE = r"(?:25[0-5]|(?:2[0-4]|1[0-9]|[1-9])?[0-9])"
 _PART = r"(?:[\w!$&'()*+,;=:@/~.-]|%[0-9a-fA-F]{2})"
@@ -72,7 +73,7 @@ class HttpUrl(msgspec.Struct, frozen=True):
     @property
     def is_private(self) -> bool:
         """Whether what is sent there is encrypted or stays on this machine."""
-        return self.scheme == "https" or self.host in LOOPBACK
+        return self.scheme == "https" or is_this_machine(self.host)
 
     @property
     def is_plain(self) -> bool:
@@ -193,8 +194,16 @@ _NOT_PUBLIC = ("192.0.0.0/24", "168.63.129.16/32")
 others, and at the second a cloud's machines reach their host."""
 
 
+def is_this_machine(host: str) -> bool:
+    """Whether only this machine reaches who listens at a host, and what is sent there stays here:
+    an address of loopback, or `localhost`. Other names are not looked up: they may lead elsewhere.
+    """
+    return host in _USUAL_LOOPBACK or is_loopback_address(host)
+
+
 def is_loopback_address(text: str) -> bool:
-    """Whether an IP address is one of this machine alone; False for what is no address."""
+    """Whether an IP address is one of loopback, also as IPv6 has one of IPv4; False for what is no
+    address."""
     from ipaddress import IPv6Address, ip_address
 
     try:

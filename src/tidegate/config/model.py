@@ -12,12 +12,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from tidegate.config.addresses import (
-    LOOPBACK,
     check_allowed_host,
     check_allowed_origin,
     check_proxies_named,
     check_proxy,
     http_address,
+    is_this_machine,
     shares_addresses,
 )
 from tidegate.config.embeddings import EmbeddingSettings
@@ -301,7 +301,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise invalid("With `oauth` there is authentication: `auth` cannot be false.")
         if self.http is not None:
             host, _ = http_address(self.http)
-            if not self.auth and host not in LOOPBACK:
+            if not self.auth and not is_this_machine(host):
                 raise invalid(
                     f"Without authentication the server listens on loopback only, not `{host}`.",
                     hint="Use 127.0.0.1, or leave authentication on.",
@@ -345,7 +345,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_console(self, host: str) -> None:
         origin = self.console.origin
-        if host in LOOPBACK:
+        if is_this_machine(host):
             return
         if origin is None or not (self.tls is not None or self.trusted_proxies):
             raise invalid(

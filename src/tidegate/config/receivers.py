@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from tidegate.config.addresses import LOOPBACK, parse_http_url
+from tidegate.config.addresses import parse_http_url
 from tidegate.config.errors import invalid
 from tidegate.paths import expand
 from tidegate.secrets.references import READ_ANYWHERE, check_references
@@ -29,7 +29,7 @@ def check_receiver(setting: str, url: str, headers: Mapping[str, str], *, what: 
     if not parsed.is_private:
         raise invalid(
             f"{setting} {what} would leave this machine without encryption.",
-            hint=f"Use https, or a collector on {', '.join(sorted(LOOPBACK))}.",
+            hint="Use https, or a collector on 127.0.0.1, ::1 or localhost.",
         )
     for name, value in headers.items():
         if not _HEADER.fullmatch(name):

@@ -13,8 +13,8 @@ import logging
 import socket
 import time
 from collections.abc import Callable
-from ipaddress import ip_address
 
+from tidegate.config.addresses import is_loopback_address
 from tidegate.edges.proxy_header import (
     FIXED_BYTES,
     SIGNATURE,
@@ -95,7 +95,7 @@ class PassedOn:
             self.warnings.refuse(peer, late)
             return ""
         # Loopback is another machine's own word for itself, and here it means this machine.
-        if client is None or (client.is_loopback and not ip_address(peer).is_loopback):
+        if client is None or (client.is_loopback and not is_loopback_address(peer)):
             return peer
         return str(client)
 

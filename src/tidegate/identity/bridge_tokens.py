@@ -19,7 +19,7 @@ from typing import Literal
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK
+from tidegate.config.addresses import is_loopback_address
 from tidegate.config.model import BridgeSettings
 from tidegate.errors import Code, TidegateError
 from tidegate.model.actors import Actor, Scope
@@ -96,7 +96,7 @@ class BridgeTokens:
         restricted to what it asks for. Raises: TidegateError AUTH_INVALID, AUTH_EXPIRED."""
         secret, _, asked = bearer.partition(SEPARATOR)
         ends = self._end_of(secret)
-        if ends is None or address not in LOOPBACK:
+        if ends is None or not is_loopback_address(address):
             raise TidegateError(Code.AUTH_INVALID, "The token is not valid.")
         if self._clock() >= ends:
             raise TidegateError(Code.AUTH_EXPIRED, "The token has expired.")

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.app import App, surface_paths
+from tidegate.config.addresses import is_loopback_address
 from tidegate.model.sources import Source
 from tidegate.secrets.references import variables_of
 from tidegate.serve.status import status_of
@@ -25,12 +26,12 @@ def open_handshake(
     tls: bool,
 ) -> HandshakeWriter | None:
     """What lets bridges find this server, if they may and could."""
-    from tidegate.bridge.handshake_file import LOOPBACK, HandshakeFile, ServerAddress
+    from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
     from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 
     config = app.config
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    if not config.bridge.enabled or host not in LOOPBACK:
+    if not config.bridge.enabled or not is_loopback_address(host):
         return None
     return HandshakeWriter(
         HandshakeFile(app.directory),

@@ -7,7 +7,14 @@ import argparse
 import pytest
 
 from tidegate.cli.commands import install, pair
-from tidegate.config.addresses import is_public_address, may_hold_databases, parse_http_url
+from tidegate.config.addresses import (
+    is_loopback_address,
+    is_public_address,
+    is_this_machine,
+    may_hold_databases,
+    parse_http_url,
+)
+from tidegate.config.model import Config
 from tidegate.config.oauth import OAuthSettings
 from tidegate.edges.http.www_authenticate import challenge_of
 from tidegate.errors import Code, TidegateError
@@ -154,3 +161,35 @@ def test_no_database_is_at_an_address_of_the_link_or_of_a_clouds_secrets_however
     address: str,
 ) -> None:
     assert not may_hold_databases(address)
+
+
+HERE = (
+    "127.0.0.1", "127.0.0.2", "127.1.2.3", "127.255.255.254", "::1", "0:0:0:0:0:0:0:1",
+    "::ffff:127.0.0.1", "::ffff:7f00:2",
+)  # fmt: skip
+ELSEWHERE = (
+    "0.0.0.0", "::", "10.0.0.5", "128.0.0.1", "126.255.255.255", "::2", "::ffff:10.0.0.5",  # noqa: S104
+    "::127.0.0.1", "64:ff9b::7f00:1", "fe80::1", "gate.example", "localhost.example", "127.1",
+    "127.0.0.1.", "127.0.0.1.example", "0x7f000001", "2130706433", "",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("host", (*HERE, "localhost"))
+def test_every_address_of_loopback_is_this_machine_alone(host: str) -> None:
+    assert is_this_machine(host)
+    assert is_loopback_address(host) is (host != "localhost")
+    listening = f"[{host}]:8080" if ":" in host else f"{host}:8080"
+    assert Config(http=listening, auth=False).http == listening
+    if host in HERE:
+        assert parse_http_url(f"http://{listening}").is_private
+        assert not is_public_address(host)
+
+
+@pytest.mark.parametrize("host", ELSEWHERE)
+def test_what_others_reach_or_may_mean_another_machine_is_not(host: str) -> None:
+    assert not is_this_machine(host)
+    if host:
+        listening = f"[{host}]:8080" if ":" in host else f"{host}:8080"
+        with pytest.raises(TidegateError) as caught:
+            Config(http=listening, auth=False)
+        assert caught.value.code is Code.CONFIG_INVALID

@@ -105,3 +105,22 @@ def test_one_address_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> No
             warnings.note_unexpected("192.0.2.1", header(CLIENT))
             warnings.note_unexpected("192.0.2.2", b"GET / HTTP/1.1")
     assert len(caplog.messages) == 1 and "192.0.2.1" in caplog.text
+
+
+class _From(socket.socket):
+    """A connection whose other end has another address."""
+
+    def __init__(self, address: str, connection: socket.socket) -> None:
+        super().__init__(fileno=connection.detach())
+        self._address = address
+
+    def getpeername(self) -> tuple[str, int]:
+        return self._address, 1
+
+
+@pytest.mark.parametrize("client", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.2"])
+def test_another_machine_cannot_name_this_one_by_any_address_of_loopback(client: str) -> None:
+    with pair() as (there, here), _From("10.0.0.9", here) as far:
+        far.setblocking(False)
+        there.sendall(header(client))
+        assert asyncio.run(PassedOn(lambda address: True).read_client(far)) == "10.0.0.9"

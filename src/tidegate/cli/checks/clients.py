@@ -27,7 +27,7 @@ from tidegate.cli.client_settings_file import ClientSettingsFile
 from tidegate.cli.entry_editing import entries_of
 from tidegate.cli.running_server import has_ended_on
 from tidegate.cli.supported_clients import CLIENTS, SCOPES, Client, Scope, settings_file
-from tidegate.config.addresses import LOOPBACK, parse_http_url
+from tidegate.config.addresses import is_this_machine, parse_http_url
 from tidegate.config.loading import load
 from tidegate.config.state import is_database, state_path
 from tidegate.errors import TidegateError
@@ -233,7 +233,7 @@ async def _check_address(entry: Installed, patience_s: float) -> Finding:
             entry.label, f"{where} has an address that is no URL of HTTP",
             f"tidegate install {entry.client.name} --http URL --force",
         )  # fmt: skip
-    if parts.host not in (*LOOPBACK, "localhost"):
+    if not is_this_machine(parts.host):
         return ok(entry.label, f"{where} names {parts.host}, which was not asked")
     tokens = token_variables_of(entry.client, entry.fields)
     missing = [name for name in tokens if name not in os.environ]

@@ -15,7 +15,7 @@ from tidegate.cli.hooks import command_hooks
 from tidegate.cli.server_turn import Turn, take_turn
 from tidegate.cli.settings import config_path, load_for_serve, mute_notes, settings_digest
 from tidegate.cli.terminal import print_status, shape_status
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import http_address, is_this_machine
 from tidegate.config.loading import is_inline
 from tidegate.config.model import Config
 from tidegate.config.reload import ConfigWatcher
@@ -212,7 +212,7 @@ def _announce(
             print_status(f"tidegate: serving {edge.name}")
     if config.http is None:
         pass
-    elif config.tls is None and http_address(config.http or "")[0] not in LOOPBACK:
+    elif config.tls is None and not is_this_machine(http_address(config.http)[0]):
         print_status(
             "tidegate: serving plain HTTP on a public address: use --tls-cert and --tls-key, or put"
             " a TLS proxy in front of it"

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tidegate.config.addresses import is_this_machine
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.errors import Code
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]", "::1"})
+"""By which a server on loopback is reached. The other addresses of loopback are not all of them
+ours: another server may listen at one of them, and have pages."""
 HOST_REFUSED = {"code": Code.HOST_REFUSED.value}
 _MOST_KEPT = 64
 
@@ -34,7 +37,8 @@ class OriginChecks:
         port: int | None = None,
     ) -> None:
         self._hosts = {host.lower() for host in hosts}
-        self._own = LOOPBACK | {bound.lower(), f"[{bound.lower()}]"}
+        self._own = _NAMES | {bound.lower(), f"[{bound.lower()}]"}
+        self._of_this_machine = self._own if is_this_machine(bound) else _NAMES
         self._port = port
         self._origins = {origin.lower().rstrip("/") for origin in origins}
         self._good_hosts: set[bytes] = set()
@@ -69,7 +73,9 @@ class OriginChecks:
             return True
         scheme, separator, host = text.partition("://")
         return (
-            bool(separator) and scheme in ("http", "https") and _name_and_port(host)[0] in LOOPBACK
+            bool(separator)
+            and scheme in ("http", "https")
+            and _name_and_port(host)[0] in self._of_this_machine
         )
 
 

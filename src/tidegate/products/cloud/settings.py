@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, check_private_url, parse_http_url
+from tidegate.config.addresses import check_private_url, is_this_machine, parse_http_url
 from tidegate.config.errors import invalid
 from tidegate.config.sections import Section, SectionSettings
 from tidegate.products.cloud.auth_settings import read_auth
@@ -100,7 +100,7 @@ def _check_endpoint(prefix: str, target: str) -> None:
         new = parse_http_url(target)
     except ValueError:
         raise invalid(f"`cloud.endpoints` has `{prefix[:80]}`, and one side is no URL.") from None
-    if not known.is_plain or not new.is_plain or new.host not in LOOPBACK:
+    if not known.is_plain or not new.is_plain or not is_this_machine(new.host):
         raise invalid(
             f"`cloud.endpoints` sends `{prefix[:80]}` to what is not on this machine.",
             hint="Map the beginning of a URL to http://127.0.0.1:PORT.",

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from tidegate.config.addresses import LOOPBACK
+from tidegate.config.addresses import is_this_machine
 from tidegate.edges.http.responses import HttpRefusal
 
 _NAMES = ("127.0.0.1", "localhost", "[::1]")
+_WRITTEN = {"localhost": "127.0.0.1"}
 
 
 class RequestChecks:
@@ -25,9 +26,11 @@ class RequestChecks:
         self._address = "" if origin is None else origin.rstrip("/").lower()
         if origin is not None:
             self._origins.add(self._address)
-        if host in LOOPBACK:
-            self._origins |= {f"{scheme}://{name}:{port}" for name in _NAMES}
-            listens_at = "[::1]" if host == "::1" else "127.0.0.1"
+        if is_this_machine(host):
+            listens_at = _WRITTEN.get(host, f"[{host}]" if ":" in host else host)
+            # At the names another server may be, where this one has an address of its own.
+            names = _NAMES if listens_at in _NAMES else (listens_at,)
+            self._origins |= {f"{scheme}://{name}:{port}" for name in names}
             self._address = f"{scheme}://{listens_at}:{port}"
         self._hosts = {urlsplit(each).netloc for each in self._origins}
 

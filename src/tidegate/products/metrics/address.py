@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import http_address, is_this_machine
 from tidegate.config.installation import add_command
 from tidegate.config.model import Config
 from tidegate.edges.edge import Companion, Edge
@@ -53,7 +53,7 @@ def address_of(config: Config) -> MetricsAddress | None:
         )
     host, port = http_address(settings.listen)
     certificate: ServerCertificate | None = None
-    if config.tls is not None and host not in LOOPBACK:
+    if config.tls is not None and not is_this_machine(host):
         from tidegate.edges.http.certificate import ServerCertificate
 
         certificate = ServerCertificate(config.tls)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from tidegate.app import App
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import http_address, is_this_machine
 from tidegate.config.file_descriptors import ensure_descriptors
 from tidegate.config.model import Config
 from tidegate.edges.edge import Edge
@@ -60,7 +60,7 @@ def open_pg(
     from tidegate.products.pgwire.tls import ServerTls
 
     config, settings = app.config, _divide(settings, app.siblings.share)
-    tls = ServerTls(is_required=host not in LOOPBACK or settings.client_ca is not None)
+    tls = ServerTls(is_required=not is_this_machine(host) or settings.client_ca is not None)
     if certificate is not None:
         tls = tls._replace(context=certificate.context, end_point=certificate.end_point)
     ensure_descriptors(

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK, check_proxies_named, http_address
+from tidegate.config.addresses import check_proxies_named, http_address, is_this_machine
 from tidegate.config.errors import invalid
 from tidegate.config.model import Config
 from tidegate.config.sections import Section
@@ -62,7 +62,7 @@ class PgWireSettings(Section, frozen=True, forbid_unknown_fields=True):
         if self.listen is None:
             return
         host, _ = http_address(self.listen)
-        if host not in LOOPBACK and (config.tls is None or not config.auth):
+        if not is_this_machine(host) and (config.tls is None or not config.auth):
             raise invalid(
                 f"`pg.listen` is `{host}`, which is not this machine alone: that takes TLS and"
                 " authentication.",

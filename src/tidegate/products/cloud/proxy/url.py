@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from tidegate.config.addresses import LOOPBACK
+from tidegate.config.addresses import is_this_machine
 from tidegate.engines.common.url import Location, locate_server, parse_server_url
 from tidegate.engines.postgres.url import Conninfo, parse_conninfo
 from tidegate.errors import Code, TidegateError
@@ -95,7 +95,7 @@ def _is_here(parameters: Mapping[str, str]) -> bool:
         return False
     named = parameters.get("hostaddr") or parameters.get("host") or os.environ.get("PGHOST", "")
     hosts = named.split(",") if named else []
-    return all(host in LOOPBACK or host.startswith(("/", "@")) for host in hosts)
+    return all(is_this_machine(host) or host.startswith(("/", "@")) for host in hosts)
 
 
 def _number(options: Mapping[str, str], name: str, default: int) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tidegate import __version__
-from tidegate.config.addresses import LOOPBACK, http_address
+from tidegate.config.addresses import http_address, is_this_machine
 from tidegate.config.model import Config
 from tidegate.products.pgedge.surface.databases import Databases
 from tidegate.products.pgedge.surface.error_codes import REVISION, ErrorCodes, Variant
@@ -50,7 +50,7 @@ def surface(
     databases = Databases(settings)
     resources = Resources(databases, codes)
     host = http_address(config.http)[0] if config.http else "localhost"
-    detail = Detail(settings.error_detail, loopback=host in LOOPBACK)
+    detail = Detail(settings.error_detail, loopback=is_this_machine(host))
     own = Info("tidegate-postgres", __version__, "Tidegate for PostgreSQL")
     if variant == "document":
         served = Settings(
