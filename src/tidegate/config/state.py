@@ -132,6 +132,33 @@ def state_directory(configured: str | None) -> Path:
             f"Cannot make the state directory `{path}`: {error.strerror}.",
             hint="Name another one with `--state` or TIDEGATE_STATE.",
         ) from None
+    _check_owner(path, status)
+    return path
+
+
+def check_directory(path: Path) -> None:
+    """Whether the directory of all state could be used, if it is there. Nothing is made. Raises: as
+    `state_directory`."""
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"Cannot read the state directory `{path}`: {error.strerror}.",
+            hint="Name another one with `--state` or TIDEGATE_STATE.",
+        ) from None
+    if not path.is_dir():
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"The state directory `{path}` is no directory.",
+            hint="Name another one with `--state` or TIDEGATE_STATE.",
+        )
+    _check_owner(path, status)
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
     if not is_ours(status):
         raise TidegateError(
             Code.STATE_FAILED,
@@ -145,4 +172,3 @@ def state_directory(configured: str | None) -> Path:
             f"Every user can write in the state directory `{path}`.",
             hint=f"Run `chmod 700 {path}`, or use a directory of its own inside it.",
         )
-    return path

@@ -25,14 +25,7 @@ def open_state(
     and for the directory of a gate whose state is in PostgreSQL: a file would be another state.
     """
     if url is None:
-        if (directory / SEEN_SERVER).is_file() and not (directory / FILE).is_file():
-            raise TidegateError(
-                Code.CONFIG_INVALID,
-                f"The state of the gate in `{directory}` is in PostgreSQL, and no database is"
-                " named.",
-                hint="Name the settings of the gate with --config, or the database with"
-                " --state postgresql://... or TIDEGATE_STATE_URL.",
-            )
+        _check_place(directory)
         from tidegate.store.sqlite.state import SqliteState
 
         return SqliteState(directory / FILE, key, is_repair=is_repair)
@@ -41,6 +34,35 @@ def open_state(
     except ImportError as error:
         raise _needs_extra() from error
     return PostgresState(url, directory, key, is_repair=is_repair)
+
+
+def check_state(url: str | None, directory: Path, key: ClusterKey | None = None) -> None:
+    """Whether `open_state` would open the state, without that: nothing is made, changed or brought
+    up to date. Raises: as `open_state`."""
+    if url is None:
+        _check_place(directory)
+        path = directory / FILE
+        if path.is_file():
+            from tidegate.store.sqlite import copies
+
+            copies.check(path, key)
+        return
+    try:
+        from tidegate.store.postgres import health
+    except ImportError as error:
+        raise _needs_extra() from error
+    health.check(url, directory, key)
+
+
+def _check_place(directory: Path) -> None:
+    """Raises: TidegateError CONFIG_INVALID for a gate whose state is not in its directory."""
+    if (directory / SEEN_SERVER).is_file() and not (directory / FILE).is_file():
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"The state of the gate in `{directory}` is in PostgreSQL, and no database is named.",
+            hint="Name the settings of the gate with --config, or the database with"
+            " --state postgresql://... or TIDEGATE_STATE_URL.",
+        )
 
 
 def read_gates(url: str) -> tuple[tuple[GateEntry, ...], float]:

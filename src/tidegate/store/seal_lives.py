@@ -6,11 +6,11 @@ sealing all rows again; keys of seals hang on it, so those of a former life coun
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tidegate.errors import Code
+from tidegate.errors import Code, TidegateError
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Dialect, Row
 from tidegate.store.seal_faults import seals_refused
@@ -60,26 +60,26 @@ class SealLives:
                     self._complete(connection)
                 self.begin_new()
         elif rows:
-            raise seals_refused(
-                "The rows of this state are sealed, and this gate has no key of it.",
-                "Name the key with the setting `state_key`, as at the other gates.",
-                Code.CONFIG_INVALID,
-            )
+            raise _has_no_key()
         elif self._key is not None:
             self._begin_first(sealing)
+
+    def check(self, connection: Any, tables: Collection[str]) -> None:
+        """Whether `open` could begin in a state that has these tables, of this version or an older
+        one. Nothing is written there. Raises: as `open`."""
+        rows = self._cluster_rows(connection) if "seals" in tables else []
+        if rows and self._key is not None:
+            self._join(rows)
+        elif rows:
+            raise _has_no_key()
+        elif self._key is not None:
+            self._check_unsealed(connection, tables)
 
     def _begin_first(self, sealing: OpenConnection) -> None:
         with sealing() as connection:
             rows = self._cluster_rows(connection)  # another gate may have been first
             if not rows:
-                # One that this gate has seen sealed was emptied: also of budgets.
-                if self._memory.cluster or self._has_rows(connection):
-                    raise seals_refused(
-                        "The rows of this state are not sealed by the key.",
-                        "See that its tokens, sources, operators and budgets are yours, then run"
-                        " `tidegate state seal`.",
-                        Code.CONFIG_INVALID,
-                    )
+                self._check_unsealed(connection, MEANING)
                 self.seal_all(connection)
         if rows:
             self._join(rows)
@@ -193,12 +193,21 @@ class SealLives:
             self.life, self.keys = life, SealKeys(self._key, life)
             self.began()
 
-    def _has_rows(self, connection: Any) -> bool:
+    def _check_unsealed(self, connection: Any, tables: Collection[str]) -> None:
+        """Raises: TidegateError CONFIG_INVALID unless an unsealed state is empty."""
         prefix = self._dialect.prefix
-        return any(
+        # One that this gate has seen sealed was emptied: also of budgets.
+        if self._memory.cluster or any(
             self._dialect.run(connection, f"SELECT 1 FROM {prefix}{area} LIMIT 1", ())
             for area in MEANING
-        )
+            if area in tables
+        ):
+            raise seals_refused(
+                "The rows of this state are not sealed by the key.",
+                "See that its tokens, sources, operators and budgets are yours, then run"
+                " `tidegate state seal`.",
+                Code.CONFIG_INVALID,
+            )
 
     def _insert(
         self, connection: Any, keys: SealKeys, area: str, part: int, made: SealedList
@@ -210,6 +219,14 @@ class SealLives:
             f" VALUES ({marks})",
             (area, part, made.number, *keys.write(area, part, made)),
         )
+
+
+def _has_no_key() -> TidegateError:
+    return seals_refused(
+        "The rows of this state are sealed, and this gate has no key of it.",
+        "Name the key with the setting `state_key`, as at the other gates.",
+        Code.CONFIG_INVALID,
+    )
 
 
 def count_all(dialect: Dialect, connection: Any) -> None:

@@ -43,6 +43,13 @@ class SealMemory:
         self._is_ahead = False
         self._written: dict[int, dict[tuple[str, int], int]] = {}
 
+    @classmethod
+    def as_kept(cls, path: Path) -> SealMemory:
+        """What a file keeps of a gate, to read it: nothing is written there."""
+        found = cls(None)
+        found._kept = _read(path)
+        return found
+
     @property
     def cluster(self) -> int:
         """How often the state was sealed as a whole."""
@@ -109,12 +116,7 @@ class SealMemory:
                 self._write()
 
     def _remembered(self) -> _Kept:
-        if self._path is None:
-            return _Kept()
-        try:
-            return decode_json(self._path.read_bytes(), _Kept)
-        except (OSError, msgspec.MsgspecError):
-            return _Kept()
+        return _Kept() if self._path is None else _read(self._path)
 
     def _write(self, *, merges: bool = True) -> None:
         self._written_at, self._is_ahead = monotonic(), False
@@ -125,3 +127,10 @@ class SealMemory:
         if self._path is not None:
             with suppress(OSError):  # it is in memory all the same
                 replace_file(self._path, msgspec.json.encode(self._kept))
+
+
+def _read(path: Path) -> _Kept:
+    try:
+        return decode_json(path.read_bytes(), _Kept)
+    except (OSError, msgspec.MsgspecError):
+        return _Kept()

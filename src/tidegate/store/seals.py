@@ -80,6 +80,10 @@ class Seals:
         """As `SealLives.open`."""
         self._lives.open(reading, sealing)
 
+    def check(self, connection: Any, tables: Collection[str]) -> None:
+        """As `SealLives.check`."""
+        self._lives.check(connection, tables)
+
     def secret(self, name: str) -> bytes | None:
         """32 bytes of that name that all gates share in this life; None without a key."""
         return self._lives.secret(name)

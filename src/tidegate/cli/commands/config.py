@@ -12,14 +12,16 @@ import msgspec
 from tidegate.cli.connection_totals import connection_totals
 from tidegate.cli.settings import check_open_writes, config_path, load_for_query
 from tidegate.cli.terminal import print_status, show_json
+from tidegate.config.file_permissions import require_private_file
 from tidegate.config.loading import is_inline, section_kinds
 from tidegate.config.model import Config
-from tidegate.config.state import state_key, state_url
+from tidegate.config.state import check_directory, state_key, state_path, state_url
 from tidegate.engines.registry import check_plan_limits, check_share, check_url
 from tidegate.errors import ERRORS, Code, TidegateError
 from tidegate.gateway.configured_sources import source_from_settings
 from tidegate.model.worker_share import WorkerShare
 from tidegate.policy.data_rules import with_global_rules
+from tidegate.store.opening import check_state
 from tidegate.surfaces.registry import check_surfaces
 
 
@@ -78,9 +80,20 @@ def _faults(config: Config) -> Iterator[str]:
 
 
 def _check_state(config: Config) -> None:
-    """Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that is none, or a
-    key that cannot be used; CONFIG_INVALID without a key that is needed."""
-    state_key(config.state_key, state_url(config.state_url))
+    """Whether a server could use the state; nothing is made or changed. One that cannot be read
+    now is a concern. Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that
+    is none, or a key that cannot be used; CONFIG_INVALID, STATE_FAILED as `App.open`."""
+    database = state_url(config.state_url)
+    key = state_key(config.state_key, database)
+    directory = state_path(config.state)
+    check_directory(directory)
+    if config.agent_accounts and directory.exists():
+        require_private_file(directory, config.agent_accounts)
+    try:
+        check_state(database, directory, key)
+    except TidegateError as error:
+        if error.retry_after_s is None:
+            raise
 
 
 def _without_effect(config: Config) -> Iterator[str]:
@@ -98,13 +111,14 @@ def _without_effect(config: Config) -> Iterator[str]:
 
 
 def _concerns(config: Config) -> Sequence[str]:
-    """What may lose changes of a state in PostgreSQL, or that it cannot be seen from here."""
+    """What may lose changes of a state in PostgreSQL, or that a state cannot be read now."""
     url = state_url(config.state_url)
-    if url is None:
-        return ()
-    from tidegate.store.postgres.health import read_health  # needs an extra
-
     try:
+        check_state(url, state_path(config.state), state_key(config.state_key, url))
+        if url is None:
+            return ()
+        from tidegate.store.postgres.health import read_health  # needs an extra
+
         return read_health(url).concerns
     except TidegateError as error:
         return (error.message,)

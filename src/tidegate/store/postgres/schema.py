@@ -55,14 +55,7 @@ def prepare(url: str, *, unfinished: bool = False) -> str:
     """
     try:
         with connect_once(url, _MIGRATION_S) as connection:
-            if connection.info.server_version < OLDEST_SERVER:
-                number = connection.info.server_version // 10_000
-                raise TidegateError(
-                    Code.STATE_FAILED,
-                    f"The state's PostgreSQL is of version {number}; it must be"
-                    f" {OLDEST_SERVER // 10_000} or newer.",
-                )
-            if _version(connection) < NEWEST:
+            if read_version(connection) < NEWEST:
                 _migrate(connection, UNFINISHED if unfinished else "")
             row = connection.row("SELECT state_id FROM tidegate.about")
             return "" if row is None else str(row[0])
@@ -93,8 +86,16 @@ def newer(version: int, oldest: int) -> TidegateError:
     )
 
 
-def _version(connection: StateConnection) -> int:
-    """The version of the tables; 0 if there are none. Raises: TidegateError."""
+def read_version(connection: StateConnection) -> int:
+    """The version of the tables; 0 if there are none. Raises: TidegateError STATE_FAILED for a
+    server that is too old, and a state that this program cannot use, or that has moved."""
+    if connection.info.server_version < OLDEST_SERVER:
+        number = connection.info.server_version // 10_000
+        raise TidegateError(
+            Code.STATE_FAILED,
+            f"The state's PostgreSQL is of version {number}; it must be"
+            f" {OLDEST_SERVER // 10_000} or newer.",
+        )
     try:
         row = connection.row("SELECT version, oldest_reader, moved_to FROM tidegate.about")
     except (errors.UndefinedTable, errors.InvalidSchemaName):
@@ -116,7 +117,7 @@ def _migrate(connection: StateConnection, moved_to: str) -> None:
         connection.ask("SAVEPOINT looked")
         done = 0
         try:
-            done = _version(connection)
+            done = read_version(connection)
         finally:
             connection.ask("ROLLBACK TO SAVEPOINT looked")
         for script in scripts()[done:]:
@@ -132,8 +133,13 @@ def _migrate(connection: StateConnection, moved_to: str) -> None:
             )
         connection.ask("COMMIT")
     except errors.InsufficientPrivilege as error:
-        raise TidegateError(
-            Code.STATE_FAILED,
-            "The account of the state may not make the schema `tidegate` in its database.",
-            hint="GRANT CREATE ON DATABASE ... TO the account, once.",
-        ) from error
+        raise may_not_make() from error
+
+
+def may_not_make() -> TidegateError:
+    """The refusal of an account that may not make the tables."""
+    return TidegateError(
+        Code.STATE_FAILED,
+        "The account of the state may not make the schema `tidegate` in its database.",
+        hint="GRANT CREATE ON DATABASE ... TO the account, once.",
+    )

@@ -72,7 +72,7 @@ def prepare(path: Path) -> None:
     connection = connect(path)
     try:
         with reading(connection):
-            current = _version(connection, path) == NEWEST
+            current = read_version(connection, path) == NEWEST
         if not current and connection.readonly("main"):
             raise _refused(
                 f"`{path}` is of an earlier version of Tidegate, and cannot be written to bring "
@@ -91,13 +91,13 @@ def connect(path: Path, synchronous: Literal["FULL", "NORMAL"] = "FULL") -> apsw
     if os.access(path, os.W_OK):
         connection = apsw.Connection(os.fspath(path), apsw.SQLITE_OPEN_READWRITE)
     else:
-        connection = _connect_for_reading(path)
+        connection = connect_for_reading(path)
     connection.set_busy_timeout(_BUSY_MS)
     connection.execute(f"PRAGMA synchronous = {synchronous}")
     return connection
 
 
-def _connect_for_reading(path: Path) -> apsw.Connection:
+def connect_for_reading(path: Path) -> apsw.Connection:
     """A connection to a file that cannot be written. SQLite needs a write-ahead log to read what
     others write. Where the file has none, no process writes, and `immutable` declares that."""
     uri = path.absolute().as_uri() + "?mode=ro"
@@ -332,15 +332,17 @@ def _migrate(connection: apsw.Connection, path: Path) -> None:
     _use_wal(connection)
     with transaction(connection):
         # Another process may have been faster between the look and the lock.
-        done = _version(connection, path)
+        done = read_version(connection, path)
         for script in scripts()[done:]:
             connection.execute(script.read_text(encoding="utf-8"))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {NEWEST}")
 
 
-def _version(connection: apsw.Connection, path: Path) -> int:
-    """Within a transaction: between two looks another process may have made the tables."""
+def read_version(connection: apsw.Connection, path: Path) -> int:
+    """The version of a file, 0 if it is empty. Within a transaction: between two looks another
+    process may have made the tables. Raises: TidegateError STATE_FAILED for a file that this
+    program cannot use, or whose state has moved."""
     try:
         application: int = connection.execute("PRAGMA application_id").get
         version: int = connection.execute("PRAGMA user_version").get

@@ -1,4 +1,5 @@
-"""A copy of the state file at one moment, and the beginning of a new life of such a copy."""
+"""A copy of the state file at one moment, the beginning of a new life of such a copy, and what is
+read of a file that is left as it is."""
 
 # pyright: reportUnknownMemberType=false
 # (the stubs of apsw name a type that Python 3.11 does not have)
@@ -18,11 +19,21 @@ from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.gates import GateEntry
+from tidegate.store.seal_memory import FILE as SEALS_FILE
 from tidegate.store.seal_memory import SealMemory
 from tidegate.store.sealed_lists import MEANING
 from tidegate.store.seals import Seals
 from tidegate.store.source_rows import COLUMNS, source_of
-from tidegate.store.sqlite.connection import DIALECT, connect, failures, prepare, transaction
+from tidegate.store.sqlite.connection import (
+    DIALECT,
+    connect,
+    connect_for_reading,
+    failures,
+    prepare,
+    read_version,
+    reading,
+    transaction,
+)
 from tidegate.store.sqlite.gates import list_gates
 
 _ENDS = (
@@ -101,6 +112,23 @@ def read_sources(path: Path) -> tuple[Source, ...]:
         try:
             rows: Any = connection.execute(f"SELECT {COLUMNS} FROM sources ORDER BY name")
             return tuple(map(source_of, rows.fetchall()))
+        finally:
+            connection.close()
+
+
+def check(path: Path, key: ClusterKey | None) -> None:
+    """Whether a process with this key could use a state file, once it is brought up to date. The
+    file is only read. Raises: TidegateError STATE_FAILED for one that is foreign, of a newer
+    version, or whose state has moved; as `SealLives.open`."""
+    with failures():
+        connection = connect_for_reading(path)
+        try:
+            with reading(connection):
+                if read_version(connection, path):
+                    rows: Any = connection.execute("SELECT name FROM sqlite_schema")
+                    memory = SealMemory.as_kept(path.with_name(SEALS_FILE))
+                    tables = {name for (name,) in rows.fetchall()}
+                    Seals(DIALECT, key, memory).check(connection, tables)
         finally:
             connection.close()
 
