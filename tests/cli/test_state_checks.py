@@ -1,4 +1,4 @@
-"""`config check` says of a state what a server would say, and leave it as it is."""
+"""`config check` and `doctor` say of a state what a server would say, and leave it as it is."""
 
 from __future__ import annotations
 
@@ -116,6 +116,13 @@ def test_a_state_that_a_server_would_refuse_is_a_fault_of_its_own(place: Place, 
     assert checked.status == 78 and "valid" not in checked.err, checked.err
     assert said in checked.err and message in " ".join(checked.err.split()), (message, checked.err)
     assert listing(place.directory) == before
+
+    ended = place.run("doctor", "--json", key=key)
+    found = {each["check"]: each for each in ended.json["checks"] if each["state"] == "fault"}
+    assert said in found["state"]["text"] and found["state"]["to_do"], found
+    assert "sources" not in found
+    (sources,) = [each for each in ended.json["checks"] if each["check"] == "sources"]
+    assert sources["state"] == "note" and "not checked" in sources["text"]
 
 
 def test_a_sealed_file_without_the_key_is_a_fault(

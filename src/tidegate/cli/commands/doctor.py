@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tidegate.app import App
 from tidegate.cli.checks.clients import check_clients
-from tidegate.cli.checks.finding import Finding, failed, fault, ok
+from tidegate.cli.checks.finding import Finding, failed, fault, note, ok
 from tidegate.cli.checks.machine import (
     check_clock,
     check_disk,
@@ -39,10 +39,11 @@ from tidegate.cli.checks.state import (
 from tidegate.cli.checks.unused_settings import unused_tags
 from tidegate.cli.entry_extras import check_entries
 from tidegate.config.model import Config
-from tidegate.config.state import state_directory, state_path, state_url
-from tidegate.errors import TidegateError
+from tidegate.config.state import state_directory, state_key, state_path, state_url
+from tidegate.errors import Code, TidegateError
 from tidegate.model.sources import Source
 from tidegate.secrets.readers import use_settings
+from tidegate.store.opening import check_state
 
 _CLOSE_S = 5.0
 
@@ -70,13 +71,17 @@ async def check(arguments: argparse.Namespace, report: Report) -> None:
     if directory is not None:
         agents = config.agent_accounts
         report.add(_safe("state", partial(check_directory, directory, agents)))
-        report.add(_safe("database", partial(_check_database, config, directory)))
+    refused = _safe("state", partial(_check_state, config, place))
+    report.add(refused)
+    if directory is not None or _is_elsewhere(config):
+        report.add(_safe("database", partial(_check_database, config, place)))
+    if directory is not None:
         report.add(await _awaited("server", check_server(directory)))
     # After the server's check: a client's bridge starts one.
     clients = asyncio.create_task(_awaited("clients", check_clients(place, arguments.timeout)))
     record = asyncio.create_task(_awaited("record", _record(directory, arguments.timeout)))
     try:
-        await _check_sources(arguments, config, report)
+        await _check_sources(arguments, config, report, can_open=not refused)
         report.add(await record)
         report.add(await clients)
     finally:
@@ -111,6 +116,20 @@ def _broken(check: str, error: Exception) -> Finding:
     return fault(check, text, "Report this, with the output of `tidegate version`")
 
 
+def _check_state(config: Config, place: Path) -> Iterable[Finding]:
+    """Whether a server could use the state. Raises: TidegateError if it could not."""
+    database = state_url(config.state_url)
+    check_state(database, place, state_key(config.state_key, database))
+    return ()
+
+
+def _is_elsewhere(config: Config) -> bool:
+    """Whether the state is in a database, as far as that can be read."""
+    with suppress(TidegateError):
+        return state_url(config.state_url) is not None
+    return False
+
+
 def _check_database(config: Config, directory: Path) -> Iterable[Finding]:
     database = state_url(config.state_url)
     return check_database(directory) if database is None else check_shared_database(database)
@@ -133,14 +152,21 @@ async def _record(directory: Path | None, patience_s: float) -> list[Finding]:
     return [] if directory is None else await check_record(directory, patience_s)
 
 
-async def _check_sources(arguments: argparse.Namespace, config: Config, report: Report) -> None:
-    """Every source at the same time, and what they need."""
+async def _check_sources(
+    arguments: argparse.Namespace, config: Config, report: Report, *, can_open: bool
+) -> None:
+    """Every source at the same time, and what they need. Without the state only those of the
+    settings are known, and none is opened."""
     sources: tuple[Source, ...] = ()
-    if state_path(config.state).exists():
+    if not can_open:
+        text = "they were not checked, since the state cannot be opened"
+        report.add([note("sources", text, "Put the state right, then run `tidegate doctor` again")])
+    elif state_path(config.state).exists():
         try:
             sources = await _check_each(App.open(config), arguments, report)
         except TidegateError as error:
-            report.add([failed("sources", error)])
+            part = "state" if error.code is Code.STATE_FAILED else "sources"
+            report.add([failed(part, error)])
     needed = needed_extras(config, sources)
     report.add(_safe("extras", partial(check_extras, needed)))
     report.add(_safe("entries", partial(check_entries, config, sources)))
