@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import socket
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
@@ -40,12 +41,13 @@ _MAX_BYTES = 16_384
 
 
 class ServerAddress(NamedTuple):
-    """Where a server of this machine listens: a loopback address, a TCP port, and whether it speaks
-    HTTPS there."""
+    """Where a server listens: an address, a TCP port, and whether it speaks HTTPS there. With
+    `is_own` the address is one of this machine, and is called from itself alone."""
 
     host: str
     port: int
     tls: bool = False
+    is_own: bool = False
 
     @property
     def url(self) -> str:
@@ -84,7 +86,7 @@ class Handshake(NamedTuple):
 
     @property
     def address(self) -> ServerAddress:
-        return ServerAddress(self.host, self.port, self.tls)
+        return ServerAddress(self.host, self.port, self.tls, is_own=True)
 
     def is_of(self, release: str, environment: Mapping[str, str]) -> bool:
         """Whether the server has this version, and the values that `environment` has of the
@@ -99,6 +101,28 @@ class Handshake(NamedTuple):
         """The server's answer to a challenge."""
         message = f"{challenge}.{self.instance}.{self.host}.{self.port}.{self.pid}"
         return hmac.new(self.key.encode(), message.encode(), sha256).hexdigest()
+
+
+def is_own_address(host: str) -> bool:
+    """Whether this machine has it for its own: an address, and neither a name, nor one of many or
+    of none, nor one that is another on each link."""
+    from ipaddress import ip_address
+
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    if "%" in host or address.is_unspecified or address.is_multicast:
+        return False
+    if is_loopback_address(host):
+        return True
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((host, 0))
+        except OSError:
+            return False
+    return True
 
 
 def digest(key: str, name: str, value: str | None) -> str:
@@ -211,8 +235,6 @@ class HandshakeFile:
             _check_types(handshake)
         except (ValueError, TypeError, KeyError):
             raise untrusted("does not hold a handshake", self.file) from None
-        if not is_loopback_address(handshake.host):
-            raise untrusted("names a host that is not loopback", self.file)
         if not 0 < handshake.port < 65_536:
             raise untrusted("names an invalid port", self.file)
         if not handshake.token or not handshake.key or not handshake.instance:
@@ -231,6 +253,8 @@ class HandshakeFile:
             os.close(descriptor)
 
     def _check_life(self, handshake: Handshake, now: float) -> None:
+        if not is_own_address(handshake.host):
+            raise untrusted("names a host that is no address of this machine", self.file)
         if handshake.pid < 2:
             raise untrusted("names a process that cannot be a server", self.file)
         owner = owner_of(handshake.pid)

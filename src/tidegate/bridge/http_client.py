@@ -1,7 +1,11 @@
-"""A small HTTP/1.1 client on asyncio streams, for a server on the loopback interface.
+"""A small HTTP/1.1 client on asyncio streams, for a server on this machine.
 
-Each request has a connection of its own. On loopback that costs little, and after a failure it is
-known whether the request was sent.
+Each request has a connection of its own. Here that costs little, and after a failure it is known
+whether the request was sent.
+
+A server of a handshake that listens at an address which others reach, too, is called from that same
+address. So nothing leaves the machine: where it does not have the address, as after a move to
+another network, there is no connection.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
+
+from tidegate.config.addresses import is_this_machine
 
 if TYPE_CHECKING:  # a name alone: other clients need no handshake
     from tidegate.bridge.handshake_file import ServerAddress
@@ -124,13 +130,14 @@ async def send_request(
     """Send one request and read the head of the response. Raises: NotSent, WireError.
 
     No single read waits longer than `patience_s`; the whole response may take longer. Over HTTPS
-    the certificate is not checked, as it names other hosts than the loopback address. The caller
-    proves in another way who answers there.
+    the certificate is not checked, as it names other hosts than the address. The caller proves in
+    another way who answers there.
     """
-    host, port, tls = server
+    host, port, tls, is_own = server
     try:
         context = _unverified() if tls else None
-        reader, writer = await asyncio.open_connection(host, port, ssl=context)
+        own = (host, 0) if is_own and not is_this_machine(host) else None
+        reader, writer = await asyncio.open_connection(host, port, ssl=context, local_addr=own)
     except OSError as error:
         raise NotSent(str(error)) from None
     name = f"[{host}]" if ":" in host else host

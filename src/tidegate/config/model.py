@@ -142,7 +142,7 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class BridgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `tidegate bridge` may do at a server on HTTP that listens on loopback.
+    """What `tidegate bridge` may do at a server on HTTP on its machine.
 
     `scope` is of its own token, which is renewed within each hour; with `sources`, `tags` or both
     it sees only those sources, and with `tables` only these tables there. A bridge may ask for

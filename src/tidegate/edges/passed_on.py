@@ -73,10 +73,12 @@ class HeaderWarnings:
 class PassedOn:
     """Reads the headers of the proxies that `trusts` knows."""
 
-    def __init__(self, trusts: Trusts, header_s: float = HEADER_S) -> None:
+    def __init__(self, trusts: Trusts, header_s: float = HEADER_S, listens_at: str = "") -> None:
+        """`listens_at` is an address of this machine."""
         self.warnings = HeaderWarnings()
         self._trusts = trusts
         self._header_s = header_s
+        self._listens_at = listens_at
 
     async def read_client(self, connection: socket.socket) -> str:
         """The address of the client of a connection from which nothing has been read; empty if it
@@ -95,9 +97,13 @@ class PassedOn:
             self.warnings.refuse(peer, late)
             return ""
         # Loopback is another machine's own word for itself, and here it means this machine.
-        if client is None or (client.is_loopback and not is_loopback_address(peer)):
+        if client is None or (self._is_here(str(client)) and not self._is_here(peer)):
             return peer
         return str(client)
+
+    def _is_here(self, address: str) -> bool:
+        """Whether an address means this machine."""
+        return is_loopback_address(address) or address == self._listens_at != ""
 
 
 async def _read_header(connection: socket.socket) -> Address | None:

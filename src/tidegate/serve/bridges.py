@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.app import App, surface_paths
-from tidegate.config.addresses import is_loopback_address
 from tidegate.model.sources import Source
 from tidegate.secrets.references import variables_of
 from tidegate.serve.status import status_of
@@ -25,14 +24,15 @@ def open_handshake(
     *,
     tls: bool,
 ) -> HandshakeWriter | None:
-    """What lets bridges find this server, if they may and could."""
-    from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress
+    """What lets bridges of this machine find this server, if they may."""
+    from tidegate.bridge.handshake_file import HandshakeFile, ServerAddress, is_own_address
     from tidegate.bridge.handshake_writer import HandshakeWriter, ServedEndpoint
 
     config = app.config
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    if not config.bridge.enabled or not is_loopback_address(host):
+    if not config.bridge.enabled or not is_own_address(host):
         return None
+    app.bridge_tokens.listens_at = host
     return HandshakeWriter(
         HandshakeFile(app.directory),
         app.bridge_tokens,

@@ -102,8 +102,8 @@ def open_http(
     handshake = open_handshake(
         app, bound, bound_port, settings, on_opened, tls=certificate is not None
     )
-    proxies = trusted_proxies(app)
-    passed_on = PassedOn(proxies.trusts) if config.proxy_protocol else None
+    proxies = trusted_proxies(app, bound)
+    passed_on = PassedOn(proxies.trusts, listens_at=bound) if config.proxy_protocol else None
     pages = open_pages(app, host, bound_port, tls=certificate is not None)
     pages_at = config.page_origins
     way = app.sockets.way
@@ -155,11 +155,11 @@ def open_http(
     )
 
 
-def trusted_proxies(app: App) -> TrustedProxies:
-    """The proxies of the settings, as they are at each time."""
+def trusted_proxies(app: App, listens_at: str = "") -> TrustedProxies:
+    """The proxies of the settings, as they are at each time, for a listener at an address."""
     from tidegate.edges.http.forwarded import TrustedProxies
 
-    proxies = TrustedProxies(app.config.trusted_proxies, app.refresh_settings)
+    proxies = TrustedProxies(app.config.trusted_proxies, app.refresh_settings, listens_at)
     app.settings_listeners.append(lambda config: proxies.replace(config.trusted_proxies))
     return proxies
 

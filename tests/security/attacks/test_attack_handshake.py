@@ -92,9 +92,11 @@ def test_a_file_of_another_user_is_refused(state: Path, server: Serving, which: 
     ("changes", "said"),
     [
         ({"version": 2}, "another version"),
-        ({"host": "192.0.2.1"}, "not loopback"),
-        ({"host": "localhost"}, "not loopback"),
-        ({"host": "127.0.0.1\r\nX: y"}, "not loopback"),
+        ({"host": "198.51.100.1"}, "no address of this machine"),
+        ({"host": "0.0.0.0"}, "no address of this machine"),  # noqa: S104
+        ({"host": "fe80::1%lo"}, "no address of this machine"),
+        ({"host": "localhost"}, "no address of this machine"),
+        ({"host": "127.0.0.1\r\nX: y"}, "no address of this machine"),
         ({"port": 0}, "port"),
         ({"port": 65_536}, "port"),
         ({"port": True}, "does not hold"),

@@ -125,6 +125,17 @@ def test_a_client_elsewhere_cannot_take_an_address_of_this_machine() -> None:
     assert plain("::1, 203.0.113.9", peer="127.0.0.1") == "203.0.113.9"
 
 
+def test_a_client_elsewhere_cannot_take_the_address_at_which_this_machine_listens() -> None:
+    def behind(peer: str, *clients: str, listens_at: str = "192.0.2.7") -> str:
+        proxies = TrustedProxies(["10.0.0.0/24", "192.0.2.7"], listens_at=listens_at)
+        return proxies.client_address(peer, [(b"x-forwarded-for", ", ".join(clients).encode())])
+
+    assert behind("10.0.0.5", "192.0.2.7") == "10.0.0.5"
+    assert behind("10.0.0.5", "192.0.2.7", "10.0.0.7") == "10.0.0.7"
+    assert behind("192.0.2.7", "192.0.2.7") == "192.0.2.7"
+    assert behind("10.0.0.5", "192.0.2.7", listens_at="192.0.2.8") == "192.0.2.7"
+
+
 def test_so_many_hops_are_read_and_no_more() -> None:
     assert plain(",".join(["203.0.113.9"] + ["10.0.0.7"] * (MOST_HOPS - 1))) == "203.0.113.9"
     assert plain(",".join(["203.0.113.9"] + ["10.0.0.7"] * MOST_HOPS)) == "10.0.0.7"

@@ -118,9 +118,12 @@ class _From(socket.socket):
         return self._address, 1
 
 
-@pytest.mark.parametrize("client", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.2"])
+@pytest.mark.parametrize(
+    "client", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.2", "10.0.0.5"]
+)
 def test_another_machine_cannot_name_this_one_by_any_address_of_loopback(client: str) -> None:
     with pair() as (there, here), _From("10.0.0.9", here) as far:
         far.setblocking(False)
         there.sendall(header(client))
-        assert asyncio.run(PassedOn(lambda address: True).read_client(far)) == "10.0.0.9"
+        proxy = PassedOn(lambda address: True, listens_at="10.0.0.5")
+        assert asyncio.run(proxy.read_client(far)) == "10.0.0.9"

@@ -100,3 +100,18 @@ def test_a_share_that_cannot_be_read_is_no_token(asked: str) -> None:
     with pytest.raises(TidegateError) as caught:
         authenticator.verify(f"{secret}{SEPARATOR}{asked}", "127.0.0.1")
     assert caught.value.code is Code.AUTH_INVALID
+
+
+def test_a_token_counts_from_this_machine_alone() -> None:
+    authenticator = admission(BridgeSettings())
+    secret = authenticator.renew()[0]
+    for address in ("127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.1"):
+        authenticator.verify(secret, address)
+    for address in ("10.0.0.5", "10.0.0.6", "::ffff:10.0.0.5", "", "localhost"):
+        with pytest.raises(TidegateError):
+            authenticator.verify(secret, address)
+    authenticator.listens_at = "10.0.0.5"
+    authenticator.verify(secret, "10.0.0.5")
+    for address in ("10.0.0.6", "10.0.0.50", ""):
+        with pytest.raises(TidegateError):
+            authenticator.verify(secret, address)

@@ -34,10 +34,15 @@ class TrustedProxies:
     """
 
     def __init__(
-        self, networks: Iterable[str] = (), refresh: Callable[[], None] | None = None
+        self,
+        networks: Iterable[str] = (),
+        refresh: Callable[[], None] | None = None,
+        listens_at: str = "",
     ) -> None:
-        """Raises: ValueError if one is neither an address nor a network."""
+        """`listens_at` is an address of this machine. Raises: ValueError if one is neither an
+        address nor a network."""
         self._networks = tuple(ip_network(each) for each in networks)
+        self._listens_at = _parsed(listens_at)
         self.refresh = refresh
         self.generation = 0
 
@@ -86,12 +91,16 @@ class TrustedProxies:
         known = start
         for hop in hops:
             # Loopback is another machine's own word for itself, and here it means this machine.
-            if hop is None or (hop.is_loopback and not known.is_loopback):
+            if hop is None or (self._is_here(hop) and not self._is_here(known)):
                 break
             known = hop
             if not self._trusts(hop):
                 break
         return known
+
+    def _is_here(self, address: _Address) -> bool:
+        """Whether an address means this machine."""
+        return address.is_loopback or address == self._listens_at
 
     def _trusts(self, address: _Address) -> bool:
         return any(address in network for network in self._networks)
