@@ -173,8 +173,9 @@ def test_the_token_is_worth_nothing_from_another_address(state: Path, server: Se
 
     admission = BridgeTokens(BridgeSettings(), lambda name, details: None)
     token, _ = admission.renew()
-    assert admission.verify(token, "127.0.0.1").id == "bridge"
-    for address in ("192.0.2.7", "", "::ffff:127.0.0.1"):
+    for address in ("127.0.0.1", "::ffff:127.0.0.1"):  # the same, as a listener at `::` has it
+        assert admission.verify(token, address).id == "bridge"
+    for address in ("192.0.2.7", "", "::ffff:192.0.2.7"):
         with pytest.raises(TidegateError) as refused:
             admission.verify(token, address)
         assert refused.value.code is Code.AUTH_INVALID
