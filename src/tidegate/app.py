@@ -291,14 +291,14 @@ class App:
         self.services: list[Service] = []
         """What runs beside the edges of this process (`Product.service`)."""
         self.conditions = Conditions(
-            *(self.audit, self.lease, self.tokens, self.token_files),
+            *(self.audit, self.lease, self.tokens, self.token_files, self.budget_ledger),
             *(self.connections, self.state, self.webhook, self.services),
         )
         self.readiness = Readiness(
             self.conditions.known_failures,
             {
                 "audit": self.audit.try_writing,
-                "state": self.state.try_writing,
+                "state": self._try_state,
             },
         )
         self.figures = CallFigures()
@@ -312,6 +312,11 @@ class App:
         self.certificate_ends: list[Callable[[], float]] = []
         """Give, as Unix seconds, until when the certificates are good that this process shows."""
         self.gateway = self._make_gateway()
+
+    def _try_state(self) -> None:
+        """See that the state has what every call needs of it. Raises: TidegateError."""
+        self.state.try_writing()
+        self.state.budgets.list()
 
     def _meet_others(self) -> None:
         """What the processes on the state tell each other."""

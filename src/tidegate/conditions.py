@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidegate.audit.gate_lease import GateLease
 from tidegate.audit.log import AuditLog
+from tidegate.budgets.ledger import BudgetLedger
 from tidegate.config.file_descriptors import descriptor_exhaustion
 from tidegate.errors import Code, TidegateError
 from tidegate.gateway.configured_sources import problem_of
@@ -28,6 +29,7 @@ class Conditions:
     lease: GateLease | None
     tokens: Tokens
     token_files: TokenFiles
+    budgets: BudgetLedger
     connections: SourceConnections
     state: State
     webhook: WebhookSender
@@ -43,6 +45,8 @@ class Conditions:
             )
         try:
             self.tokens.generation()
+            if self.budgets.failure is not None:
+                failing["state"] = self.budgets.failure
         except TidegateError as error:
             failing["state"] = error
         if exhausted := descriptor_exhaustion():

@@ -52,6 +52,8 @@ class BudgetLedger:
         self._meters: dict[str, Meter] = {}
         self._accounts: dict[tuple[str, str, str], Account] = {}
         self._loading = asyncio.Lock()
+        self.failure: TidegateError | None = None
+        """Why budgets could not be read the last time: then no call is let through."""
 
     def find(self, actor: Actor, source: str) -> Account | None:
         """The budgets that a call costs; None if they have to be read. Raises: TidegateError
@@ -160,7 +162,12 @@ class BudgetLedger:
             generation = self._generation_of()
             if generation == self._generation:
                 return
-            budgets = await read_state(self._store.list)
+            try:
+                budgets = await read_state(self._store.list)
+            except TidegateError as error:
+                self.failure = error
+                raise
+            self.failure = None
             meters: dict[str, Meter] = {}  # in place once all are there: this may be cancelled
             for budget in budgets:
                 meter = self._meters.get(budget.id)
