@@ -7,7 +7,7 @@ CPU of the database server is not counted. DuckDB has no server: it runs inside 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from bench.servers import (
     FLOOR,
     GATE,
     TOOLBOX,
+    Contestant,
     Makers,
     chosen,
     core,
@@ -50,11 +51,8 @@ def contestants(
 ) -> Makers:
     """Who can take part on this engine. No peer reads DuckDB's files, but the floor does."""
     engine, login, makers = ground.name, ground.login, Makers()
-    source: dict[str, Any] = {"url": ground.url(database), "state_name": f"core-{engine.lower()}"}
-    if login is not None:
-        source["url"] = _url(engine, login, f"${{ENV:{_PASSWORD}}}", database)
-        source["env"] = {_PASSWORD: login.password}
-    else:
+    source: dict[str, Any] = {"state_name": f"core-{engine.lower()}"} | _source(ground, database)
+    if login is None:
         file = Path(source["url"].partition("://")[2])
         makers[FLOOR] = lambda: floor(file)
     makers[GATE] = lambda: core(**source)
@@ -63,6 +61,22 @@ def contestants(
     if with_peers and login is not None:
         makers |= _peers(engine, login, database)
     return makers
+
+
+def on_postgres() -> tuple[dict[str, Any], Callable[[], Contestant]]:
+    """The source of a gate on PostgreSQL, and what makes the Toolbox on the same database."""
+    (ground,) = grounds(names=("PostgreSQL",), wide=())
+    if isinstance(ground, str) or ground.login is None:
+        raise SystemExit(f"bench: {ground}")
+    return _source(ground, "shop"), _peers(ground.name, ground.login, "shop")[TOOLBOX]
+
+
+def _source(ground: Ground, database: str) -> dict[str, Any]:
+    """Where a gate finds the database, and the secret for it."""
+    if (login := ground.login) is None:
+        return {"url": ground.url(database)}
+    url = _url(ground.name, login, f"${{ENV:{_PASSWORD}}}", database)
+    return {"url": url, "env": {_PASSWORD: login.password}}
 
 
 def _url(engine: str, login: Login, password: str, database: str) -> str:

@@ -8,6 +8,7 @@ statements; Tidegate runs with its whole gate on.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +28,8 @@ BEFORE = "Tidegate core before"
 TOOLBOX = "MCP Toolbox"
 DBHUB = "DBHub"
 ALCHEMY = "MCP Alchemy"
+
+_SHARED_STATE = {"state_url": "${ENV:BENCH_STATE}", "state_key": "${ENV:BENCH_STATE_KEY}"}
 
 Arguments = dict[str, Any]
 Step = tuple[str, Arguments]
@@ -80,23 +83,44 @@ def tidegate(
     url: str = "",
     env: dict[str, str] | None = None,
     state_name: str = "",
+    shared_state: str = "",
     tree: Path | None = None,
     **traits: Any,
 ) -> Contestant:
     """The gate with everything on: a token over HTTP, the records and history in a fresh state.
 
     `url` is the source, and `env` holds the secrets that it refers to. The default source is the
-    SQLite file. Two gates in one run need different state names. `tree` is a work tree with a
-    `.venv` whose Tidegate is to run instead of this one.
+    SQLite file. Two gates in one run need different state names. `shared_state` is the URL of a
+    fresh database that holds what several gates share. `tree` is a work tree with a `.venv` whose
+    Tidegate is to run instead of this one.
     """
+    given = dict(env or {})
+    settings: tuple[str, ...] = ()
+    if shared_state:
+        given |= {
+            "BENCH_STATE": shared_state,
+            "BENCH_STATE_KEY": "the key of one run of measurements",
+        }
+        settings = ("--config", json.dumps(_SHARED_STATE))
     programs = tree.resolve() / ".venv/bin" if tree else Path(sys.executable).parent
     command = str(programs / "tidegate")
     state = peers.WORK / f"state-{state_name or surface}{'-before' if tree else ''}"
     shutil.rmtree(state, ignore_errors=True)
     token = subprocess.run(
-        [command, "token", "create", "bench", "--scope", "readOnly", "--state", str(state)],
+        [
+            command,
+            "token",
+            "create",
+            "bench",
+            "--scope",
+            "readOnly",
+            "--state",
+            str(state),
+            *settings,
+        ],
         check=True,
         capture_output=True,
+        env=os.environ | given,
         text=True,
         timeout=60,
     ).stdout.strip()
@@ -104,7 +128,7 @@ def tidegate(
     def launch(db: Path, *arguments: str) -> Launch:
         source = f"shop={url or f'sqlite:///{db}'}"
         serve = ("serve", "--surface", surface, "--source", source, "--state", str(state))
-        return Launch((command, *serve, *arguments), env or {})
+        return Launch((command, *serve, *settings, *arguments), given)
 
     return Contestant(
         name=name,

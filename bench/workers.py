@@ -2,10 +2,11 @@
 callers are spread, in turns; beside MCP Toolbox where it is installed (`./dev bench` does that).
 
 ./dev bench workers [--rounds N] [--seconds S] [--clients C] [--workers N ...]
+                    [--database sqlite|postgresql] [--state sqlite|postgresql]
 
-The load is made by wrk, whose CPU does not count; every answer's status is checked by it, and one
-answer of each gate is read. The database is SQLite's, the texts are one again and again, or another
-each time.
+The load is made by wrk, whose CPU does not count, nor does that of PostgreSQL. The status of each
+answer is checked by wrk, and one answer of each gate is read. The texts are one, or
+another each time.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from bench import data, peers
+from bench import data, peers, points
+from bench.grounds import tests_module
 from bench.process import Launch, tree
 from bench.servers import Contestant, core, toolbox
 from bench.turns import make_shop
 from bench.workloads import CLIENTS, LOGS, Running, start
 
 ROUNDS, SECONDS = 8, 3
+ENGINES = ("sqlite", "postgresql")
 WARM_S = 1
 _SCRIPT = """
 local number, fresh = 0, {fresh}
@@ -53,9 +56,9 @@ class Turn(NamedTuple):
     busiest: float
 
 
-def with_workers(count: int) -> Contestant:
+def with_workers(count: int, source: dict[str, Any]) -> Contestant:
     """The surface `core`, by so many workers; by one process without a parent if it is one."""
-    made = core(state_name=f"workers-{count}")
+    made = core(state_name=f"workers-{count}", **source)
     if count == 1:
         return made
 
@@ -111,15 +114,27 @@ def _cpu(pid: int) -> float:
     return float(int(fields[11]) + int(fields[12]))
 
 
-def measure(counts: list[int], rounds: int, seconds: int, clients: int) -> None:
+def new_state() -> str:
+    """The URL of a new database in the server that the tests use, which ends with this process."""
+    server = tests_module("support.postgres_server").shared()
+    return server.url(server.new_database())
+
+
+def measure(given: argparse.Namespace) -> None:
     """Print the figures of each gate, and the ratio of its CPU to that of one process."""
     make_shop()
+    rounds, seconds, clients = given.rounds, given.seconds, given.clients
+    source, other = dict[str, Any](), toolbox
+    if given.database == "postgresql":
+        source, other = points.on_postgres()
     with ExitStack() as stack:
         gates: dict[str, Running] = {}
-        for count in counts:
-            gates[f"{count} worker{'s' * (count > 1)}"] = start(stack, with_workers(count))
+        for count in given.workers:
+            shared = {"shared_state": new_state()} if given.state == "postgresql" else {}
+            one = with_workers(count, source | shared)
+            gates[f"{count} worker{'s' * (count > 1)}"] = start(stack, one)
         if peers.TOOLBOX.exists():
-            gates["Toolbox"] = start(stack, toolbox())
+            gates["Toolbox"] = start(stack, other())
         first, *_ = gates
         for one in gates.values():
             if data.point_marker(data.WARM_ID) not in one.query(data.point(data.WARM_ID)):
@@ -131,7 +146,10 @@ def measure(counts: list[int], rounds: int, seconds: int, clients: int) -> None:
                 at = number % len(gates)
                 for name in [*gates][at:] + [*gates][:at]:
                     found[name].append(turn(gates[name], files[name], clients, seconds))
-            print(f"{'new' if fresh else 'repeated'} texts, {clients} clients, {rounds} rounds")
+            print(
+                f"{'new' if fresh else 'repeated'} texts, {clients} clients, {rounds} rounds,"
+                f" database {given.database}, state {given.state}"
+            )
             for name, turns in found.items():
                 pairs = zip(turns, found[first], strict=True)
                 ratios = [own.cpu_us / alone.cpu_us for own, alone in pairs]
@@ -151,11 +169,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=SECONDS)
     parser.add_argument("--clients", type=int, default=CLIENTS)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
+    parser.add_argument("--database", choices=ENGINES, default="sqlite")
+    parser.add_argument("--state", choices=ENGINES, default="sqlite")
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         print("bench: wrk is needed; on Debian: apt-get install wrk", file=sys.stderr)
         return 1
-    measure(given.workers, given.rounds, given.seconds, given.clients)
+    measure(given)
     return 0
 
 
