@@ -86,13 +86,16 @@ class Rounds:
         traffic.wait_flowing()
         waited = time.monotonic() - began
         self._use_grant(mark)
+        self._deny_rest(other)
         self._check_revoked()
         return waited
 
     def change_with_a_grant(self) -> None:
         """Have a change allowed, and each gate be asked for it at once."""
         self._count += 1
-        self._use_grant(self._approved_change(self._rng.choice(self.fleet.gates)))
+        gate = self._rng.choice(self.fleet.gates)
+        self._use_grant(self._approved_change(gate))
+        self._deny_rest(gate)
 
     # What must not come back
 
@@ -160,6 +163,12 @@ class Rounds:
             await asyncio.gather(*(ask(each) for each in self.fleet.gates))
 
         asyncio.run(ask_all())
+
+    def _deny_rest(self, gate: Gate) -> None:
+        """Answer the questions of those who came too late for the grant: there is a limit."""
+        listed = gate.ask_until_done("approvals", "list", "--json").json["approvals"]
+        for each in listed:
+            gate.run("approvals", "deny", each["id"])
 
     # The faults
 

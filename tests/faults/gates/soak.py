@@ -62,6 +62,7 @@ class Soak:
                 warm = traffic.calls, [each.memory() for each in self._fleet.gates]
             if now > began + len(weights) * self._seconds / WEIGHED:
                 weights.append([round(each.memory() / 1e6, 1) for each in self._fleet.gates])
+                print(f"{now - began:.0f} s, {traffic.calls} calls", weights[-1], file=sys.stderr)
             rounds.change_with_a_grant()
             approved += 1
             time.sleep(min(APPROVED_S, max(0.0, began + self._seconds - time.monotonic())))
