@@ -101,9 +101,9 @@ class UndoLog:
         stays `prepared`, and is settled by its rows."""
         try:
             if how == "kept":
-                self._store.confirm(entry.id)
+                self._store.confirm(entry)
             elif how == "discarded":
-                self._store.discard(entry.id)
+                self._store.discard(entry)
         finally:
             self._under_way.discard(entry.id)
 
@@ -120,9 +120,17 @@ class UndoLog:
         found = (exact,) if exact else ()
         if not exact and len(start) >= _LEAST_ID:
             found = self._store.starting(start)
-        here = [each for each in found if each.source_id == source.id]
-        if len(found) == len(here) == 1:
-            return here[0]
+        here = [
+            each
+            for each in found
+            if each.source_id == source.id and each.expires_at > self._clock()
+        ]
+        one = here[0] if len(found) == len(here) == 1 else None
+        current = None if one is None else self._store.current(one)
+        if current is not None:
+            return current
+        if self._store.has_foreign(start):
+            raise _foreign_change(start)
         raise no_change(start)
 
     def image(self, entry: ChangeEntry, place: str) -> ChangeImage:
@@ -156,13 +164,13 @@ class UndoLog:
     def settle(self, entry: ChangeEntry, committed: bool) -> None:
         """Note whether a change was committed that was `prepared` when a process ended."""
         if committed:
-            self._store.confirm(entry.id)
+            self._store.confirm(entry)
         else:
-            self._store.discard(entry.id)
+            self._store.discard(entry)
 
     def mark_undone(self, entry: ChangeEntry, by: str) -> None:
         """The rows of the change were put back. Raises: TidegateError STATE_FAILED."""
-        self._store.mark_undone(entry.id, by)
+        self._store.mark_undone(entry, by)
 
     def list(
         self,
@@ -172,13 +180,15 @@ class UndoLog:
     ) -> tuple[ChangeEntry, ...]:
         """Changes of these sources, newest first; of `actor` (an id) alone if one is given."""
         self.forget_old()
-        return self._store.list(
+        found = self._store.list(
             [source.id for source in sources],
             limit=max(0, wanted.limit),
             actor=actor,
             approval=wanted.approval or None,
             before=wanted.before,
         )
+        now = self._clock()
+        return tuple([each for each in found if each.expires_at > now])
 
     async def answer(self, call: Call, sources: tuple[Source, ...]) -> ChangeList:
         """Answer the call's `ListChanges` within `sources`: people see all changes there, agents
@@ -237,6 +247,15 @@ def no_change(id: str) -> TidegateError:
     """The refusal of a change that is not kept, was made elsewhere, or is not the caller's."""
     return TidegateError(
         Code.UNDO_UNAVAILABLE, f"There is no change {id[:40]!r} here that is kept.", hint=_LIST
+    )
+
+
+def _foreign_change(id: str) -> TidegateError:
+    return TidegateError(
+        Code.UNDO_UNAVAILABLE,
+        f"The change {id[:40]!r} was written into the state past the gates, or by a version of"
+        " Tidegate that leaves no stamp. Nothing of it is put back.",
+        hint="See in the record what the call changed, and correct the rows by statements.",
     )
 
 

@@ -127,8 +127,18 @@ class KeptLists:
         self._write(connection, keys, USED, part, made)
         return True
 
-    def _hold(self, connection: Any, area: ListArea, part: int) -> SealedList:
-        found = self._read(connection, area, part, self._dialect.lock)
+    def was_used(self, connection: Any, name: str, now: float) -> bool:
+        """Whether what counts once was used up before it ended. Raises: as `use_once`."""
+        if self._lives.keys is None:
+            return False
+        kept = self._hold(connection, USED, part_of(name), lock="")
+        return until_of(kept.macs.get(name)) > now
+
+    def _hold(
+        self, connection: Any, area: ListArea, part: int, lock: str | None = None
+    ) -> SealedList:
+        """A list that counts, which no one else changes until the transaction ends."""
+        found = self._read(connection, area, part, self._dialect.lock if lock is None else lock)
         if found is None:
             self._faults.note(area, {f"list {part}": "list"})
             raise seals_refused(

@@ -6,7 +6,7 @@ sealing all rows again; keys of seals hang on it, so those of a former life coun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -15,12 +15,24 @@ from tidegate.secrets.cluster_key import ClusterKey
 from tidegate.store.held_rows import Dialect, Row
 from tidegate.store.seal_faults import seals_refused
 from tidegate.store.seal_memory import SealMemory
-from tidegate.store.sealed_lists import MEANING, PARTS, USED, SealedList, SealKeys, name_of, part_of
+from tidegate.store.sealed_lists import (
+    MEANING,
+    PARTS,
+    USED,
+    SealedList,
+    SealKeys,
+    StampedArea,
+    name_of,
+    part_of,
+)
 
 CLUSTER = "cluster"
 """The area of the row that says by which key, and in which life of the state, rows are sealed."""
 _STAMPED = "stamps"
 """The entry there that says that this life has stamps (`stamps.py`) and lists of what was used."""
+_LATER: Mapping[str, StampedArea] = {"stamps of changes": "changes"}
+"""Entries of what got stamps later."""
+_ALL = (_STAMPED, *_LATER)
 
 OpenConnection = Callable[[], AbstractContextManager[Any]]
 
@@ -39,8 +51,9 @@ class SealLives:
         """Those of this life; None as long as rows are not sealed."""
         self.began: Callable[[], None] = lambda: None
         """Is called when another life has begun."""
-        self.stamp_all: Callable[[Any, SealKeys], None] = lambda _, __: None
-        """Stamps all rows as they are."""
+        self.stamp_all: Callable[[Any, SealKeys, Sequence[StampedArea] | None], None]
+        self.stamp_all = lambda _, __, ___: None
+        """Stamps all rows as they are, of all areas or of some."""
 
     def secret(self, name: str) -> bytes | None:
         """32 bytes of that name that all gates share in this life; None without a key."""
@@ -96,24 +109,31 @@ class SealLives:
                 Code.CONFIG_INVALID,
             )
         self._begin(*life)
-        return check is not None and _STAMPED in check.macs
+        return check is not None and all(each in check.macs for each in _ALL)
 
     def _complete(self, connection: Any) -> None:
         """Within a transaction as for `seal_all`, add to a life from before there were stamps what
         it lacks. Its number rises, so the row of before does not come back."""
         rows = self._cluster_rows(connection)
         check, keys = self._check(*rows[0]) if rows else None, self.keys
-        if self._key is None or keys is None or check is None or _STAMPED in check.macs:
+        if self._key is None or keys is None or check is None:
+            return
+        lacks = [each for each in _ALL if each not in check.macs]
+        if not lacks:
             return  # another gate was first
         prefix, mark = self._dialect.prefix, self._dialect.mark
-        for area in (CLUSTER, USED):
+        for area in (CLUSTER, USED) if _STAMPED in lacks else (CLUSTER,):
             sql = f"DELETE FROM {prefix}seals WHERE area = {mark}"
             self._dialect.run(connection, sql, (area,))
-        made = SealedList(check.number + 1, {**check.macs, _STAMPED: b""})
+        made = SealedList(check.number + 1, {**check.macs, **dict.fromkeys(_ALL, b"")})
         self._insert(connection, SealKeys(self._key, ""), CLUSTER, 0, made)
-        for part in range(PARTS):
-            self._insert(connection, keys, USED, part, SealedList(1, {}))
-        self.stamp_all(connection, keys)
+        if _STAMPED in lacks:
+            for part in range(PARTS):
+                self._insert(connection, keys, USED, part, SealedList(1, {}))
+        areas: list[StampedArea] | None = None
+        if _STAMPED not in lacks:
+            areas = [_LATER[each] for each in lacks]
+        self.stamp_all(connection, keys, areas)
         self._made = made.number, self.life
 
     def _check(self, number: int, body: bytes, mac: bytes) -> SealedList | None:
@@ -157,7 +177,7 @@ class SealLives:
         first = max(highest[0][0] or 0, self._memory.highest) + 1
         life = self._memory.new_life()
         run(connection, f"DELETE FROM {prefix}seals", ())
-        made = SealedList(number, {"life": bytes.fromhex(life), _STAMPED: b""})
+        made = SealedList(number, {"life": bytes.fromhex(life), **dict.fromkeys(_ALL, b"")})
         self._insert(connection, SealKeys(self._key, ""), CLUSTER, 0, made)
         keys = SealKeys(self._key, life)
         sealed = 0
@@ -171,7 +191,7 @@ class SealLives:
                 self._insert(connection, keys, area, part, SealedList(first, each))
         for part in range(PARTS):  # requests that were sealed in a former life count no more
             self._insert(connection, keys, USED, part, SealedList(first, {}))
-        self.stamp_all(connection, keys)
+        self.stamp_all(connection, keys, None)
         count_all(self._dialect, connection)
         self._made = number, life
         return sealed

@@ -26,6 +26,11 @@ SealedArea = Literal[
 """An area is a table."""
 USED: Final = "used_values"
 """The area of the lists of what counts once and was used. Their entries are all there is of it."""
+StampedArea = Literal[
+    "about", "answers", "changes", "confirmed_pairs", "query_runs", "query_versions",
+    "webhook_messages",
+]  # fmt: skip
+"""Tables whose rows have stamps (`stamps.py`)."""
 ListArea = SealedArea | Literal["used_values"]
 
 MEANING: dict[SealedArea, tuple[str, ...]] = {

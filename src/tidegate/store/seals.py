@@ -104,6 +104,10 @@ class Seals:
         """As `KeptLists.use_once`; True without a key."""
         return self._lists.use_once(connection, name, until, now)
 
+    def was_used(self, connection: Any, name: str, now: float) -> bool:
+        """As `KeptLists.was_used`; False without a key."""
+        return self._lists.was_used(connection, name, now)
+
     def settle(self, connection: Any, *, is_kept: bool) -> None:
         """A transaction has ended in which rows may have been sealed."""
         self._memory.settle(connection, is_kept=is_kept)

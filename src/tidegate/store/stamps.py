@@ -9,20 +9,19 @@ would matter, rows are sealed in lists (`seals.py`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from tidegate.store.held_rows import Dialect, Row
 from tidegate.store.seal_lives import SealLives
-from tidegate.store.sealed_lists import SealKeys
-
-StampedArea = Literal[
-    "about", "answers", "confirmed_pairs", "query_runs", "query_versions", "webhook_messages"
-]
-"""An area is a table."""
+from tidegate.store.sealed_lists import SealKeys, StampedArea
 
 MEANING: Final[Mapping[StampedArea, tuple[str, ...]]] = {
     "about": ("state_id", "system_id", "timeline", "epoch_at"),
     "answers": ("handle", "actor", "source_id", "question", "sql"),
+    "changes": (
+        "id", "source", "source_id", "actor", "actor_name", "made_at", "expires_at", "state",
+        "tables", "rows", "size", "approval", "call_id", "undoes", "undone_by", "database",
+    ),
     "confirmed_pairs": (
         "id", "source_id", "question", "sql", "slots", "tables", "schema_digest", "result_digest",
         "confirmed_by", "confirmed_at",
@@ -34,11 +33,11 @@ MEANING: Final[Mapping[StampedArea, tuple[str, ...]]] = {
     "webhook_messages": ("id", "type", "approval", "body", "made_at"),
 }  # fmt: skip
 """The columns under the MAC, those of the key first."""
-_OF_SOURCES: Final[tuple[StampedArea, ...]] = ("answers", "confirmed_pairs")
+_OF_SOURCES: Final[tuple[StampedArea, ...]] = ("answers", "changes", "confirmed_pairs")
 OfSource = Mapping[StampedArea, Sequence[Row]]
 _OF_TWO: frozenset[StampedArea] = frozenset({"query_runs", "query_versions"})
 """Areas whose key is two columns."""
-_NUMBERS = frozenset({"changed_at", "confirmed_at", "epoch_at", "made_at"})
+_NUMBERS = frozenset({"changed_at", "confirmed_at", "epoch_at", "expires_at", "made_at"})
 """Columns that hold a float, whatever was written."""
 _QUOTED = frozenset({"text"})
 
@@ -104,12 +103,14 @@ class Stamps:
         rest = f"WHERE source_id = {self._dialect.mark}"
         return {area: self.select(connection, area, rest, (source_id,)) for area in _OF_SOURCES}
 
-    def rename_source(self, connection: Any, had: OfSource, source_id: str) -> None:
-        """Within a transaction that gives these rows a new id of their source, stamp them so."""
+    def rename_source(self, connection: Any, had: OfSource, source_id: str, source: str) -> None:
+        """Within a transaction that gives these rows a new id and name of their source, stamp them
+        so."""
         for area, rows in had.items():
             for row in rows:
-                values = dict(zip(MEANING[area], row, strict=True))
-                self.write(connection, area, {**values, "source_id": source_id})
+                values: dict[str, Any] = dict(zip(MEANING[area], row, strict=True))
+                values |= {"source_id": source_id, "source": source}
+                self.write(connection, area, values)
 
     def missing(self, connection: Any) -> tuple[str, ...]:
         """The rows that have not their stamps, for people."""
@@ -135,11 +136,27 @@ class Stamps:
             (area,),
         )
 
-    def stamp_all(self, connection: Any, keys: SealKeys) -> None:
-        """Within a transaction in which no one else changes them, stamp all rows as they are."""
-        self._dialect.run(connection, f"DELETE FROM {self._table}", ())
-        for area in _areas(self._dialect):
-            self._stamp(connection, keys, area)
+    def remove(self, connection: Any, area: StampedArea, names: Sequence[str]) -> None:
+        """Within a transaction, remove the stamps of rows that go."""
+        if self._lives.keys is not None and names:
+            mark = self._dialect.mark
+            self._dialect.run(
+                connection,
+                f"DELETE FROM {self._table} WHERE area = {mark}"
+                f" AND name IN ({', '.join([mark] * len(names))})",
+                (area, *names),
+            )
+
+    def stamp_all(
+        self, connection: Any, keys: SealKeys, areas: Sequence[StampedArea] | None = None
+    ) -> None:
+        """Within a transaction in which no one else changes them, stamp all rows as they are: of
+        all areas, or of these."""
+        for area in areas or tuple(MEANING):
+            sql = f"DELETE FROM {self._table} WHERE area = {self._dialect.mark}"
+            self._dialect.run(connection, sql, (area,))
+            if area in _areas(self._dialect):
+                self._stamp(connection, keys, area)
 
     def _stamp(self, connection: Any, keys: SealKeys, area: StampedArea) -> None:
         sql = f"SELECT {columns_of(area)} FROM {self._dialect.prefix}{area}"

@@ -175,23 +175,24 @@ class WebhookStore(Protocol):
 
 class ChangeStore(Protocol):
     """Changes whose rows can be put back. The rows are encrypted, each change with a key of its
-    own, which the store gets encrypted as well; what is forgotten is overwritten."""
+    own, which the store gets encrypted as well; what is forgotten is overwritten. A change that was
+    written past the gates is as if it were not there."""
 
     def prepare(self, entry: ChangeEntry, key: bytes, image: bytes, total_bytes: int) -> None:
         """Keep a change that is about to be committed, durably. The oldest changes are forgotten
         as far as all would be larger than `total_bytes`."""
         ...
 
-    def confirm(self, id: str) -> bool:
+    def confirm(self, entry: ChangeEntry) -> bool:
         """The change was committed: it is `done`, and the change whose rows it put back is
         `undone`. False if it was not `prepared`."""
         ...
 
-    def mark_undone(self, id: str, by: str) -> None:
+    def mark_undone(self, entry: ChangeEntry, by: str) -> None:
         """The rows of the change were put back by that one; empty if that was not kept."""
         ...
 
-    def discard(self, id: str) -> None:
+    def discard(self, entry: ChangeEntry) -> None:
         """Forget a change, as one that was rolled back."""
         ...
 
@@ -205,6 +206,15 @@ class ChangeStore(Protocol):
 
     def starting(self, start: str) -> tuple[ChangeEntry, ...]:
         """Changes whose id starts so, two at most: enough to see that there are several."""
+        ...
+
+    def current(self, entry: ChangeEntry) -> ChangeEntry | None:
+        """The change with what became of it, though its row was put back to what it was; None if
+        it was discarded. Raises: TidegateError STATE_FAILED where that is not known."""
+        ...
+
+    def has_foreign(self, id: str) -> bool:
+        """Whether there is a row of that id which no gate has left so."""
         ...
 
     def image(self, id: str) -> tuple[bytes, bytes] | None:

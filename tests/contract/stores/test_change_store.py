@@ -34,21 +34,21 @@ def test_a_change_comes_back_as_it_was_prepared(state, other):
 def test_a_change_is_confirmed_once(state, other):
     state.changes.prepare(ENTRY, KEY, IMAGE, PLENTY)
     with ThreadPoolExecutor(8) as pool:
-        done = list(pool.map(lambda one: one.changes.confirm("c1"), [state, other] * 8))
+        done = list(pool.map(lambda one: one.changes.confirm(ENTRY), [state, other] * 8))
     assert done.count(True) == 1
     assert other.changes.find("c1").state == "done"
-    assert not state.changes.confirm("unknown")
+    assert not state.changes.confirm(entry("unknown"))
 
 
 def test_the_undo_of_a_change_marks_it(state, other):
     state.changes.prepare(ENTRY, KEY, IMAGE, PLENTY)
-    state.changes.confirm("c1")
+    state.changes.confirm(ENTRY)
     state.changes.prepare(entry("c2", undoes="c1"), KEY, IMAGE, PLENTY)
     assert other.changes.find("c1").state == "done"
-    state.changes.confirm("c2")
+    state.changes.confirm(entry("c2", undoes="c1"))
     assert (other.changes.find("c1").state, other.changes.find("c1").undone_by) == ("undone", "c2")
     other.changes.prepare(entry("c3"), KEY, IMAGE, PLENTY)
-    other.changes.mark_undone("c3", "")
+    other.changes.mark_undone(entry("c3"), "")
     assert state.changes.find("c3").state == "undone"
 
 
@@ -83,7 +83,7 @@ def test_what_is_forgotten_is_gone_with_its_key(state, other, tmp_path):
     assert other.changes.forget(200.0) == 1
     assert state.changes.find("c1") is None and state.changes.image("c1") is None
     assert state.changes.image("c2") == (KEY, IMAGE)
-    state.changes.discard("c2")
+    state.changes.discard(entry("c2", expires_at=300.0))
     assert other.changes.image("c2") is None
     state.close()
     other.close()

@@ -10,6 +10,7 @@ from contract.stores.test_seals import (
     SUBJECT,
     Postgres,
     allow,
+    keep,
     place,  # noqa: F401 - a fixture
     refusal,
     state,  # noqa: F401 - a fixture
@@ -17,6 +18,7 @@ from contract.stores.test_seals import (
 from contract.stores.test_seals_put_back import lists, put_back
 from support import postgres_state
 from tidegate.errors import Code
+from tidegate.model.changes import ChangeEntry
 from tidegate.store.records import AnswerEntry, PairEntry, PendingApproval, WebhookMessage
 from tidegate.store.saved_queries import QueryContent, SavedQuery
 
@@ -24,6 +26,7 @@ MESSAGE = WebhookMessage("m1", "approval.asked", "a1", b"{}", "waiting", 1.0, 1.
 QUERY = SavedQuery("q1", "s1", "ada", "daily", shared_with="viewer", changed_by="ada")
 PAIR = PairEntry("p1", "s1", "how many", "SELECT 1", (), ("main.t",), "d", "r", "ada", 1.0)
 ANSWER = AnswerEntry("a-1", "t1", "s1", "how many", "SELECT 1", 1.0)
+CHANGE = ChangeEntry("c1", "shop", "s1", "t1", "ann", 100.0, 200.0, tables=("items",), rows=1)
 
 
 def ask_for(state):  # noqa: F811
@@ -117,11 +120,55 @@ def test_a_statement_that_no_person_confirmed_answers_no_question(place, state):
 
 def test_what_was_confirmed_for_a_source_is_so_under_its_new_name(place, state):  # noqa: F811
     state.sources.add(SOURCE)
+    state.changes.prepare(CHANGE, b"key", b"image", 1_000)
+    state.changes.prepare(structs.replace(CHANGE, id="c2"), b"key", b"image", 1_000)
+    place.ask("UPDATE changes SET actor = 't2' WHERE id = 'c2'")
     state.questions.add_pair(PAIR)
     state.questions.add_pair(structs.replace(PAIR, id="p2", question="why"))
     place.ask("UPDATE confirmed_pairs SET sql = 'SELECT 2' WHERE id = 'p2'")
     state.sources.rename(SOURCE, structs.replace(SOURCE, name="store", id="s2"), 130.0)
     assert state.questions.pairs("s2") == (structs.replace(PAIR, source_id="s2"),)
+    renamed = structs.replace(CHANGE, source="store", source_id="s2")
+    assert state.changes.list(["s2"], limit=9) == (renamed,)
+
+
+def test_a_change_that_was_written_past_the_gates_is_as_if_it_were_not_there(place, state):  # noqa: F811
+    other_call = structs.replace(CHANGE, id="c2", call_id="k2")
+    state.changes.prepare(CHANGE, b"key", b"image", 1_000)
+    state.changes.prepare(other_call, b"key", b"image", 1_000)
+    place.ask("UPDATE changes SET actor = 't2', call_id = 'k1' WHERE id = 'c1'")
+    assert state.changes.find("c1") is None and state.changes.has_foreign("c1")
+    assert state.changes.find("c2") == other_call and not state.changes.has_foreign("c2")
+    assert state.changes.of_call("k1") is None and state.changes.of_call("k2") == other_call
+    assert state.changes.list(["s1"], limit=9) == state.changes.starting("c") == (other_call,)
+    assert not state.changes.confirm(CHANGE)
+    assert place.ask("SELECT state FROM changes WHERE id = 'c1'") == [("prepared",)]
+    place.ask("UPDATE changes SET actor = 't1', call_id = '' WHERE id = 'c1'")
+    assert state.changes.confirm(CHANGE) and state.changes.find("c1").state == "done"
+    state.changes.forget(200.0)
+    assert place.ask("SELECT * FROM stamps WHERE area = 'changes'") == []
+
+
+def test_what_became_of_a_change_is_known_though_its_row_was_put_back(place, state, tmp_path):  # noqa: F811
+    (tmp_path / "b").mkdir()
+    other = place.open(directory=tmp_path / "b")
+    undo = structs.replace(CHANGE, id="c2", undoes="c1", expires_at=300.0)
+    entries = {each.id: each for each in (CHANGE, undo, structs.replace(CHANGE, id="c3"))}
+    for each in entries.values():
+        state.changes.prepare(each, b"key", b"image", 1_000)
+    state.changes.confirm(CHANGE)
+    tables = ("changes", "stamps")
+    rows = [keep(place, table, "true") for table in tables]
+    place.ask("DELETE FROM changes WHERE id = 'c1'")  # while its undo runs
+    state.changes.confirm(undo)
+    state.changes.discard(entries["c3"])
+    for restore in rows:
+        restore()
+    for gate in (state, other):
+        current = [gate.changes.current(each) for each in entries.values()]
+        assert current == [structs.replace(CHANGE, state="undone"), undo, None]
+    place.ask("DELETE FROM seals WHERE area = 'used_values'")
+    assert refusal(lambda: other.changes.current(CHANGE)).code is Code.STATE_FAILED
 
 
 def test_a_state_that_was_sealed_before_there_were_stamps_gets_them_once(place, state):  # noqa: F811
@@ -138,16 +185,34 @@ def test_a_state_that_was_sealed_before_there_were_stamps_gets_them_once(place, 
     assert len(former) == 1
 
 
-def forget_stamps(place):  # noqa: F811
-    """What a version has left that knew none."""
+def test_changes_that_were_kept_before_they_had_stamps_get_them_once(place, state):  # noqa: F811
+    state.questions.add_pair(PAIR)
+    state.changes.prepare(CHANGE, b"key", b"image", 1_000)
+    assert state.shared.use_once("k", "n1", 700.0, 100.0)
+    state.close()
+    forget_stamps(place, stamps=b"")
+    place.ask("UPDATE confirmed_pairs SET sql = 'SELECT 2'")
+    again = place.open()
+    assert again.changes.find("c1") == CHANGE and again.questions.pairs("s1") == ()
+    assert not again.shared.use_once("k", "n1", 700.0, 101.0)
+    again.close()
+    place.ask("UPDATE changes SET actor = 't2'")
+    assert place.open().changes.find("c1") is None
+
+
+def forget_stamps(place, **macs):  # noqa: F811
+    """What a version has left that knew none, or fewer."""
     from tidegate.store.seal_lives import CLUSTER
     from tidegate.store.sealed_lists import SealedList, SealKeys
 
     ((_, number, body, mac),) = lists(place, CLUSTER)
     keys = SealKeys(postgres_state.KEY, "")
     made = keys.read(CLUSTER, 0, number, (bytes(body), bytes(mac)))
-    life = SealedList(number, {"life": made.macs["life"]})
+    life = SealedList(number, {"life": made.macs["life"], **macs})
     put_back(place, CLUSTER, [(0, number, *keys.write(CLUSTER, 0, life))])
+    if macs:
+        place.ask("DELETE FROM stamps WHERE area = 'changes'")
+        return
     place.ask("DELETE FROM stamps")
     place.ask("DELETE FROM seals WHERE area = 'used_values'")
 

@@ -7,11 +7,9 @@ from collections.abc import Collection
 from typing import Any
 
 from tidegate.model.changes import ChangeEntry
+from tidegate.store.kept_changes import KeptChanges, with_ending
 from tidegate.store.postgres.connection import StateConnection
-from tidegate.store.postgres.database import Database
-from tidegate.store.postgres.rows import Rows
-
-_CHANGES = Rows(ChangeEntry, as_json=("tables",))
+from tidegate.store.postgres.database import DIALECT, Database
 
 
 class PostgresChangeStore:
@@ -19,6 +17,7 @@ class PostgresChangeStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._kept = KeptChanges(DIALECT, database.seals)
 
     def prepare(self, entry: ChangeEntry, key: bytes, image: bytes, total_bytes: int) -> None:
         with self._database.changing("changes") as connection:
@@ -32,41 +31,23 @@ class PostgresChangeStore:
                         break
                     oldest.append(id)
                     over -= size
-            _forget(connection, oldest)
-            connection.ask(
-                f"INSERT INTO tidegate.changes ({_CHANGES.columns}) VALUES ({_CHANGES.marks})",
-                _CHANGES.values(entry),
-            )
+            self._forget(connection, oldest)
+            self._kept.add(connection, entry)
             connection.ask("INSERT INTO tidegate.change_keys VALUES (%s, %s)", (entry.id, key))
             connection.ask("INSERT INTO tidegate.change_images VALUES (%s, %s)", (entry.id, image))
 
-    def confirm(self, id: str) -> bool:
+    def confirm(self, entry: ChangeEntry) -> bool:
         with self._database.changing() as connection:
-            row = connection.row(
-                "UPDATE tidegate.changes SET state = 'done' WHERE id = %s AND state = 'prepared'"
-                " RETURNING undoes",
-                (id,),
-            )
-            if row is None:
-                return False
-            if row[0]:
-                connection.ask(
-                    "UPDATE tidegate.changes SET state = 'undone', undone_by = %s"
-                    " WHERE state = 'done' AND id = %s",
-                    (id, row[0]),
-                )
-            return True
+            return self._kept.confirm(connection, entry)
 
-    def mark_undone(self, id: str, by: str) -> None:
+    def mark_undone(self, entry: ChangeEntry, by: str) -> None:
         with self._database.changing() as connection:
-            connection.ask(
-                "UPDATE tidegate.changes SET state = 'undone', undone_by = %s WHERE id = %s",
-                (by, id),
-            )
+            self._kept.mark_undone(connection, entry, by)
 
-    def discard(self, id: str) -> None:
+    def discard(self, entry: ChangeEntry) -> None:
         with self._database.changing() as connection:
-            _forget(connection, [id])
+            self._kept.discard(connection, entry)
+            self._forget(connection, [entry.id])
 
     def find(self, id: str) -> ChangeEntry | None:
         return next(iter(self._read("WHERE id = %s", id)), None)
@@ -76,6 +57,14 @@ class PostgresChangeStore:
 
     def starting(self, start: str) -> tuple[ChangeEntry, ...]:
         return self._read("WHERE starts_with(id, %s) LIMIT 2", start)
+
+    def current(self, entry: ChangeEntry) -> ChangeEntry | None:
+        with self._database.reading() as connection:
+            return with_ending(entry, self._kept.ending(connection, entry))
+
+    def has_foreign(self, id: str) -> bool:
+        with self._database.reading() as connection:
+            return self._kept.has_foreign(connection, id)
 
     def image(self, id: str) -> tuple[bytes, bytes] | None:
         with self._database.reading() as connection:
@@ -115,16 +104,18 @@ class PostgresChangeStore:
         if not ids:
             return 0
         with self._database.changing() as connection:
-            return _forget(connection, ids)
+            return self._forget(connection, ids)
 
     def _read(self, rest: str, *values: Any) -> tuple[ChangeEntry, ...]:
         with self._database.reading() as connection:
-            rows = connection.ask(f"SELECT {_CHANGES.columns} FROM tidegate.changes {rest}", values)
-            return tuple(_CHANGES.records(rows))
+            return self._kept.read(connection, rest, *values)
 
-
-def _forget(connection: StateConnection, ids: list[str]) -> int:
-    gone = 0
-    for table in ("change_keys", "change_images", "changes") if ids else ():
-        gone = connection.change(f"DELETE FROM tidegate.{table} WHERE id = ANY(%s::text[])", (ids,))
-    return gone
+    def _forget(self, connection: StateConnection, ids: list[str]) -> int:
+        if not ids:
+            return 0
+        gone = 0
+        for table in ("change_keys", "change_images", "changes"):
+            sql = f"DELETE FROM tidegate.{table} WHERE id = ANY(%s::text[])"
+            gone = connection.change(sql, (ids,))
+        self._kept.forget(connection, ids)
+        return gone

@@ -22,7 +22,6 @@ _FOLLOWING = (
     ("windows", "source_id", True),
     ("closed_tabs", "source_id", True),
     ("saved_queries", "source_id", True),
-    ("changes", "source", False),
     ("budgets", "source", False),
     ("changes", "source_id", True),
     ("confirmed_pairs", "source_id", True),
@@ -134,7 +133,10 @@ class PostgresSourceStore:
                 connection.ask(
                     f"UPDATE tidegate.{table} SET {column} = %s WHERE {column} = %s", (new, old)
                 )
-            stamps.rename_source(connection, stamped, now.id)
+            connection.ask(
+                "UPDATE tidegate.changes SET source = %s WHERE source_id = %s", (now.name, now.id)
+            )
+            stamps.rename_source(connection, stamped, now.id, now.name)
             # A person was shown the old name, under which another source may come.
             connection.ask(
                 "UPDATE tidegate.approvals SET state = 'expired', ended_at = %s"

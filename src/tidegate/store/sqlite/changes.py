@@ -14,18 +14,17 @@ import msgspec
 
 from tidegate.errors import TidegateError
 from tidegate.model.changes import ChangeEntry
-from tidegate.store.sqlite.connection import StateConnection
-
-_FIELDS = ChangeEntry.__struct_fields__
-_COLUMNS = ", ".join(_FIELDS)
-_MARKS = ", ".join("?" * len(_FIELDS))
+from tidegate.store.kept_changes import KeptChanges, with_ending
+from tidegate.store.seals import Seals
+from tidegate.store.sqlite.connection import DIALECT, StateConnection
 
 
 class SqliteChangeStore:
     """`api.ChangeStore` in the state file."""
 
-    def __init__(self, file: StateConnection) -> None:
+    def __init__(self, file: StateConnection, seals: Seals) -> None:
         self._file = file
+        self._kept = KeptChanges(DIALECT, seals)
 
     def prepare(self, entry: ChangeEntry, key: bytes, image: bytes, total_bytes: int) -> None:
         with self._file.changing() as connection:
@@ -38,39 +37,25 @@ class SqliteChangeStore:
                     break
                 oldest.append(id)
                 over -= size
-            _forget(connection, oldest)
-            connection.execute(
-                f"INSERT INTO changes ({_COLUMNS}) VALUES ({_MARKS})",
-                [_column(getattr(entry, name)) for name in _FIELDS],
-            )
+            self._forget(connection, oldest)
+            self._kept.add(connection, entry)
             connection.execute("INSERT INTO change_keys (id, key) VALUES (?, ?)", (entry.id, key))
             connection.execute(
                 "INSERT INTO change_images (id, image) VALUES (?, ?)", (entry.id, image)
             )
 
-    def confirm(self, id: str) -> bool:
+    def confirm(self, entry: ChangeEntry) -> bool:
         with self._file.changing() as connection:
-            connection.execute(
-                "UPDATE changes SET state = 'done' WHERE id = ? AND state = 'prepared'", (id,)
-            )
-            if not connection.changes():
-                return False
-            connection.execute(
-                "UPDATE changes SET state = 'undone', undone_by = ?1 WHERE state = 'done'"
-                " AND id = (SELECT undoes FROM changes WHERE id = ?1 AND undoes <> '')",
-                (id,),
-            )
-            return True
+            return self._kept.confirm(connection, entry)
 
-    def mark_undone(self, id: str, by: str) -> None:
+    def mark_undone(self, entry: ChangeEntry, by: str) -> None:
         with self._file.changing() as connection:
-            connection.execute(
-                "UPDATE changes SET state = 'undone', undone_by = ? WHERE id = ?", (by, id)
-            )
+            self._kept.mark_undone(connection, entry, by)
 
-    def discard(self, id: str) -> None:
+    def discard(self, entry: ChangeEntry) -> None:
         with self._file.changing() as connection:
-            _forget(connection, [id])
+            self._kept.discard(connection, entry)
+            self._forget(connection, [entry.id])
         self._clear_log()
 
     def find(self, id: str) -> ChangeEntry | None:
@@ -81,6 +66,14 @@ class SqliteChangeStore:
 
     def starting(self, start: str) -> tuple[ChangeEntry, ...]:
         return self._read("WHERE substr(id, 1, ?) = ? LIMIT 2", len(start), start)
+
+    def current(self, entry: ChangeEntry) -> ChangeEntry | None:
+        with self._file.reading() as connection:
+            return with_ending(entry, self._kept.ending(connection, entry))
+
+    def has_foreign(self, id: str) -> bool:
+        with self._file.reading() as connection:
+            return self._kept.has_foreign(connection, id)
 
     def image(self, id: str) -> tuple[bytes, bytes] | None:
         with self._file.reading() as connection:
@@ -114,9 +107,20 @@ class SqliteChangeStore:
         if not ids:
             return 0
         with self._file.changing(uses_reserve=True) as connection:
-            _forget(connection, ids)
+            self._forget(connection, ids)
         self._clear_log()
         return len(ids)
+
+    def _forget(self, connection: apsw.Connection, ids: Collection[str]) -> None:
+        if not ids:
+            return
+        connection.execute("PRAGMA secure_delete = ON")
+        chosen = msgspec.json.encode(list(ids)).decode()
+        for table in ("change_keys", "change_images", "changes"):
+            connection.execute(
+                f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))", (chosen,)
+            )
+        self._kept.forget(connection, list(ids))
 
     def _clear_log(self) -> None:
         """Take what was overwritten out of the write-ahead log, too, if no one reads from it."""
@@ -125,26 +129,4 @@ class SqliteChangeStore:
 
     def _read(self, rest: str, *values: Any) -> tuple[ChangeEntry, ...]:
         with self._file.reading() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM changes {rest}", values)
-            return tuple(map(_entry, cast("list[tuple[Any, ...]]", rows.fetchall())))
-
-
-def _forget(connection: apsw.Connection, ids: Collection[str]) -> None:
-    if not ids:
-        return
-    connection.execute("PRAGMA secure_delete = ON")
-    chosen = msgspec.json.encode(list(ids)).decode()
-    for table in ("change_keys", "change_images", "changes"):
-        connection.execute(
-            f"DELETE FROM {table} WHERE id IN (SELECT value FROM json_each(?))", (chosen,)
-        )
-
-
-def _column(value: Any) -> Any:
-    return msgspec.json.encode(value).decode() if isinstance(value, tuple) else value
-
-
-def _entry(row: tuple[Any, ...]) -> ChangeEntry:
-    fields = dict(zip(_FIELDS, row, strict=True))
-    fields["tables"] = msgspec.json.decode(fields["tables"], type=tuple[str, ...])
-    return ChangeEntry(**fields)
+            return self._kept.read(connection, rest, *values)

@@ -151,7 +151,6 @@ class SqliteSourceStore:
                 ("windows", "source_id", was.id, now.id),
                 ("closed_tabs", "source_id", was.id, now.id),
                 ("saved_queries", "source_id", was.id, now.id),
-                ("changes", "source", was.name, now.name),
                 ("budgets", "source", was.name, now.name),
                 ("changes", "source_id", was.id, now.id),
                 ("confirmed_pairs", "source_id", was.id, now.id),
@@ -160,7 +159,10 @@ class SqliteSourceStore:
                 connection.execute(
                     f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (new, old)
                 )
-            stamps.rename_source(connection, stamped, now.id)
+            connection.execute(
+                "UPDATE changes SET source = ? WHERE source_id = ?", (now.name, now.id)
+            )
+            stamps.rename_source(connection, stamped, now.id, now.name)
             # A person was shown the old name, under which another source may come.
             connection.execute(
                 "UPDATE approvals SET state = 'expired', ended_at = ?"

@@ -79,7 +79,7 @@ class SqliteState:
         self.history = SqliteHistoryStore(self._usage)
         self.approvals = SqliteApprovalStore(self._requests, seals)
         self.operators = SqliteOperatorStore(self._requests, seals)
-        self.changes = SqliteChangeStore(self._requests)
+        self.changes = SqliteChangeStore(self._requests, seals)
         self.webhook = SqliteWebhookStore(self._requests, seals)
         self.tasks = SqliteTaskStore(self._requests)
         self.windows = SqliteWindowStore(self._requests)
