@@ -321,7 +321,7 @@ class App:
     def _meet_others(self) -> None:
         """What the processes on the state tell each other."""
         self.mailbox = Mailbox(
-            *(self.state.messages, self.state.versions, self.gateway.run_id),
+            *(self.state.messages, self.state.versions, self.gateway.run_id, self.state.now),
             key=self.cluster_key.derive("messages") if self.cluster_key is not None else None,
         )
         self.other_processes = OtherProcesses(
@@ -332,7 +332,7 @@ class App:
             self.state, self.siblings, self.mailbox, reaches_gates=self.lease is not None
         )
         self.tasks.cancel_elsewhere = partial(self.mailbox.send, CANCEL_TASK)
-        self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel(body.decode()))
+        self.mailbox.handle(CANCEL_TASK, lambda sender, body: self.tasks.cancel_by(body))
 
     @classmethod
     def open(

@@ -65,16 +65,9 @@ async def cancel_task(served: ServedServer, request: McpRequest, params: p.TaskI
     task = await _find(_calls(served, request), request, params.task_id)
     if isinstance(task, Task):
         task.cancel()
-    elif is_open(task):
-        await _cancel_elsewhere(_calls(served, request), task)
+    elif is_open(task) and not await _calls(served, request).tasks.ask_cancel(task, request.actor):
+        raise RpcError(INTERNAL_ERROR, elsewhere_words(task))
     return render.modern_result({}, served.server_meta)
-
-
-async def _cancel_elsewhere(calls: LongCalls, record: TaskRecord) -> None:
-    """End a task that another process runs. Raises: RpcError, and as the state."""
-    if calls.tasks.cancel_elsewhere is None:
-        raise RpcError(INTERNAL_ERROR, elsewhere_words(record))
-    await calls.tasks.cancel_elsewhere(record.id.encode())
 
 
 async def _find(calls: LongCalls, request: McpRequest, id: str) -> Task | TaskRecord:

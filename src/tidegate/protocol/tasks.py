@@ -242,7 +242,8 @@ class Tasks:
         self.worker = worker
         self._ask_state = ask_state
         self.cancel_elsewhere: Callable[[bytes], Awaitable[None]] | None = None
-        """Has the process that runs the task of an id end it; None if there is no other."""
+        """Has the process that runs a task end it, by a message for its `cancel_by`; None if there
+        is no other."""
         self.outcomes: Outcomes | None = None
         """Those that other processes can give out; None if there is no other."""
         self.elsewhere: dict[str, dict[str, str]] = {}
@@ -342,11 +343,22 @@ class Tasks:
             return None
         return task
 
-    def cancel(self, id: str) -> None:
-        """End the task of that id, if it is one of this process: its caller has asked another."""
-        task = self._tasks.get(id)
-        if task is not None:
-            task.cancel()
+    def cancel_by(self, message: bytes) -> None:
+        """End a task of this process whose caller has asked another one. That one knows the caller
+        of a task from the state alone, where it may have been changed."""
+        with suppress(msgspec.DecodeError):  # of another release
+            id, actor = msgspec.msgpack.decode(message, type=tuple[str, str])
+            task = self._tasks.get(id)
+            if task is not None and task.record.actor == actor:
+                task.cancel()
+
+    async def ask_cancel(self, record: TaskRecord, actor: Actor) -> bool:
+        """Have the process that runs a task of the actor end it; False if there is no other.
+        Raises: as the state."""
+        if self.cancel_elsewhere is None:
+            return False
+        await self.cancel_elsewhere(msgspec.msgpack.encode((record.id, actor.id)))
+        return True
 
     def is_stale(self, record: TaskRecord) -> bool:
         """Whether the same call sent now means another one: the rows that were read are old. A

@@ -4,15 +4,19 @@ They carry what concerns a moment: that a call is to end, or what is under way. 
 state of its own. A message is kept for `KEPT_S`, and is not synced to a disk.
 
 Where gates have a key (`secrets/cluster_key.py`), each message carries a MAC: the answer of a
-person to a question comes this way, and who can write the state's tables must not give one. What
-holds texts of callers is encrypted as well: who can read the tables must not read statements.
+person to a question comes this way, and who can write the state's tables must not give one. The
+MAC is also over when it was sent and its place among those of its sender, so that one that is put
+into the table again is not received again. What holds texts of callers is encrypted as well: who
+can read the tables must not read statements.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import struct
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple, Protocol
@@ -32,6 +36,10 @@ _FORGET_S = 60.0
 _SURE_S = 30.0
 _RETRY_S = 1.0
 _MAC_BYTES = 16
+_PLACE = struct.Struct(">dQ")
+"""When a message was sent, and how many its sender had sent before."""
+_MOST_LATE = 4_096
+"""A message counts that comes after so many of the same sender: they are committed by threads."""
 
 
 class Message(NamedTuple):
@@ -72,6 +80,26 @@ Handle = Callable[[str, bytes], None]
 of Tidegate; what it cannot read it ignores."""
 
 
+class _Received:
+    """Which messages of one sender were received; `at` is when the last one was sent."""
+
+    def __init__(self) -> None:
+        self.at = float("-inf")
+        self._places: set[int] = set()
+        self._lowest = -1
+
+    def is_new(self, place: int) -> bool:
+        """Take note of a message; False if it was received, or is too late to know."""
+        if place <= self._lowest or place in self._places:
+            return False
+        self._places.add(place)
+        if len(self._places) > 2 * _MOST_LATE:
+            kept = sorted(self._places)
+            self._lowest = kept[-_MOST_LATE - 1]
+            self._places = set(kept[-_MOST_LATE:])
+        return True
+
+
 class Mailbox:
     """The messages of this process, `me`. On the event loop only."""
 
@@ -83,7 +111,8 @@ class Mailbox:
         clock: Callable[[], float] = time.time,
         key: bytes | None = None,
     ) -> None:
-        """With a `key`, what others have sent without it is as if it had not come."""
+        """With a `key`, what others have sent without it is as if it had not come. `clock` is the
+        same at all processes."""
         self.me = me
         self._key = key
         self._store = store
@@ -91,6 +120,9 @@ class Mailbox:
         self._clock = clock
         self._handlers: dict[str, tuple[Handle, bool]] = {}
         self._forgot_at = 0.0
+        self._sent = 0
+        self._received: OrderedDict[str, _Received] = OrderedDict()
+        self._began: float | None = None
 
     def handle(self, kind: str, handle: Handle, *, encrypted: bool = False) -> None:
         """Have messages of that kind handled so; with a key only those that are encrypted, or
@@ -103,7 +135,11 @@ class Mailbox:
         now = self._clock()
         if encrypted and self._key is not None:
             body = encrypt(_body_key(self._key), body, _bound(self.me, to, kind))
-        sent = self._mac(self.me, to, kind, body) + body
+        sent = body
+        if self._key is not None:
+            sent = _PLACE.pack(now, self._sent) + body
+            self._sent += 1
+            sent = self._mac(self.me, to, kind, sent) + sent
         await change_state(self._store.send, self.me, to, kind, sent, now)
         if not 0 <= now - self._forgot_at < _FORGET_S:
             self._forgot_at = now
@@ -113,6 +149,7 @@ class Mailbox:
     async def run(self, most: int = 100) -> None:
         """Handle what comes from now on, until cancelled."""
         after = seen = self._versions.of("messages")
+        self._began = self._clock()
         while True:
             await self._versions.changed("messages", seen, _SURE_S)
             try:
@@ -129,24 +166,38 @@ class Mailbox:
         found = self._handlers.get(message.kind)
         if found is None:
             return
-        (handle, encrypted), (_, sender, to, kind, sent) = found, message
-        size = 0 if self._key is None else _MAC_BYTES
-        mac, body = sent[:size], sent[size:]
-        if not hmac.compare_digest(mac, self._mac(sender, to, kind, body)):
-            return
-        if encrypted and self._key is not None:
-            plain = decrypt(_body_key(self._key), body, _bound(sender, to, kind))
-            if plain is None:  # of another version of Tidegate
+        (handle, encrypted), (_, sender, to, kind, body) = found, message
+        if self._key is not None:
+            mac, sent = body[:_MAC_BYTES], body[_MAC_BYTES:]
+            if not hmac.compare_digest(mac, self._mac(sender, to, kind, sent)):
                 return
-            body = plain
+            body = sent[_PLACE.size :]
+            if not self._is_new(sender, *_PLACE.unpack_from(sent)):
+                return
+            if encrypted:
+                plain = decrypt(_body_key(self._key), body, _bound(sender, to, kind))
+                if plain is None:  # of another version of Tidegate
+                    return
+                body = plain
         handle(sender, body)
 
-    def _mac(self, sender: str, to: str, kind: str, body: bytes) -> bytes:
-        """What a message begins with; nothing without a key."""
-        if self._key is None:
-            return b""
-        content = msgspec.msgpack.encode((sender, to, kind, body))
-        return hmac.digest(self._key, content, "sha256")[:_MAC_BYTES]
+    def _is_new(self, sender: str, at: float, place: int) -> bool:
+        """Whether a message was sent since this process listens, and was not received."""
+        now = self._clock()
+        self._began = now if self._began is None else min(self._began, now)  # it was set back
+        if at < max(self._began, now - KEPT_S):
+            return False
+        received = self._received.pop(sender, None) or _Received()
+        self._received[sender] = received
+        received.at = max(received.at, at)
+        first = next(iter(self._received))  # of whom nothing was received for the longest time
+        if self._received[first].at < now - KEPT_S:
+            del self._received[first]
+        return received.is_new(place)
+
+    def _mac(self, sender: str, to: str, kind: str, sent: bytes) -> bytes:
+        content = msgspec.msgpack.encode((sender, to, kind, sent))
+        return hmac.digest(self._key or b"", content, "sha256")[:_MAC_BYTES]
 
 
 def _body_key(key: bytes) -> bytes:

@@ -9,7 +9,7 @@ import pytest
 
 from support.eventually import PATIENCE_S
 from tidegate.errors import Code, TidegateError
-from tidegate.store.messages import MOST_BODY, MOST_BYTES, Mailbox, Message
+from tidegate.store.messages import KEPT_S, MOST_BODY, MOST_BYTES, Mailbox, Message
 
 
 def send(state, body=b"", sender="a", to="", kind="hello", now=100.0):
@@ -157,3 +157,48 @@ async def test_what_is_sent_encrypted_is_read_by_those_with_the_key_alone(state,
     kept = await asyncio.to_thread(other.messages.read, "me", 0, 9)
     assert len(kept) == 4 and not any(b"SELECT" in each.body for each in kept)
     reading.cancel()
+
+
+async def test_a_message_that_is_put_into_the_table_again_is_not_heard_again(state, other):
+    """By whom it is read, or by a process that has begun later."""
+    await asyncio.to_thread(state.versions.follow)
+    now = [100.0]
+    theirs = Mailbox(other.messages, other.versions, "b", lambda: now[0], key=b"k" * 32)
+    got: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
+
+    def listen(name):
+        mailbox = Mailbox(state.messages, state.versions, name, lambda: now[0], key=b"k" * 32)
+        mailbox.handle("hello", lambda sender, body: got.put_nowait((name, body)))
+        return asyncio.create_task(mailbox.run())
+
+    first = listen("me")
+    await asyncio.sleep(0)
+    for _ in range(2):  # the same words twice are two messages
+        await theirs.send("hello", b"yes")
+    assert [await got.get() for _ in range(2)] == [("me", b"yes")] * 2
+    kept = await asyncio.to_thread(other.messages.read, "me", 0, 9)
+    now[0] = 101.0
+    later = listen("later")
+    await asyncio.sleep(0)
+    for each in kept:
+        await asyncio.to_thread(send, other, each.body, sender="b", now=101.0)
+    await theirs.send("hello", b"last")
+    assert sorted([await got.get() for _ in range(2)]) == [("later", b"last"), ("me", b"last")]
+    for each in (first, later):
+        each.cancel()
+
+
+async def test_messages_of_one_sender_are_heard_in_any_order_and_not_for_ever(state):
+    sender = Mailbox(state.messages, state.versions, "b", lambda: 100.0, key=b"k" * 32)
+    now, got = [100.0], []
+    mailbox = Mailbox(state.messages, state.versions, "me", lambda: now[0], key=b"k" * 32)
+    mailbox.handle("hello", lambda sender, body: got.append(body))
+    for n in range(5):
+        await sender.send("hello", b"%d" % n)
+    sent = await asyncio.to_thread(state.messages.read, "me", 0, 9)
+    for n in (3, 0, 2, 3, 1, 0):
+        mailbox._take(sent[n])
+    assert got == [b"3", b"0", b"2", b"1"]
+    now[0] += KEPT_S + 1.0
+    mailbox._take(sent[4])  # it was removed from the table, and put back
+    assert got[4:] == []

@@ -8,6 +8,7 @@ import threading
 from typing import Any, NamedTuple
 
 import pytest
+from msgspec import structs
 
 from support.eventually import PATIENCE_S, until
 from support.repeated_calls import NoSender
@@ -143,9 +144,9 @@ def test_a_task_of_another_process_is_ended_by_a_message_to_the_others() -> None
         records = KeptRecords()
         here, elsewhere = (Tasks(records, TaskTimes(1, 1, 3_600)) for _ in range(2))
 
-        async def send(id: bytes) -> None:
-            here.cancel(id.decode())
-            elsewhere.cancel(id.decode())
+        async def send(message: bytes) -> None:
+            here.cancel_by(message)
+            elsewhere.cancel_by(message)
 
         here.cancel_elsewhere = send
         cancellation = Cancellation()
@@ -162,6 +163,33 @@ def test_a_task_of_another_process_is_ended_by_a_message_to_the_others() -> None
         )
         assert answer is not None
         assert "error" not in json.loads(answer.frame), answer.frame
+        assert cancellation.cancelled
+
+    asyncio.run(main())
+
+
+def test_a_task_is_not_ended_by_a_caller_to_whom_the_state_alone_gives_it() -> None:
+    """Who can write the records of tasks writes another caller's id there."""
+
+    async def main() -> None:
+        records, stranger = KeptRecords(), Actor("s", "s", Scope.READ_WRITE)
+        here, elsewhere = (Tasks(records, TaskTimes(1, 1, 3_600)) for _ in range(2))
+
+        async def send(message: bytes) -> None:
+            elsewhere.cancel_by(message)
+
+        here.cancel_elsewhere = send
+        cancellation = Cancellation()
+        task = await elsewhere.start(
+            Owner(cancellation=cancellation), "core", "query", waiting="", changes=False
+        )
+        assert task is not None
+        record = records.records[task.id] = structs.replace(task.record, actor=stranger.id)
+        assert await here.find_record(task.id, stranger) == record
+        assert await here.ask_cancel(record, stranger)
+        elsewhere.cancel_by(b"of another release")
+        assert not cancellation.cancelled
+        assert await here.ask_cancel(record, ACTOR)
         assert cancellation.cancelled
 
     asyncio.run(main())
