@@ -29,7 +29,7 @@ from tidegate.model.results import Cells, Column, Limits
 from tidegate.model.sources import Source
 from tidegate.model.statements import Statement
 from tidegate.store.calls import change_state, read_state
-from tidegate.store.carried import CarriedValues
+from tidegate.store.carried import CarriedValues, decode_carried
 from tidegate.typed_values import msgpack_decoder
 
 MOST_BYTES = 1_048_576
@@ -92,7 +92,7 @@ class CarriedResults:
         process knows of such a result.
 
         Raises: TidegateError RESULT_GONE if another process alone has them, or they were read under
-        other rights or settings; STATE_FAILED.
+        other rights or settings, or kept by another release; STATE_FAILED.
         """
         split = split_handle(handle)
         head = None if split is None else await self._read_head(split[0])
@@ -130,12 +130,11 @@ class CarriedResults:
         return found, total
 
     async def _read_head(self, result: str) -> _Head | None:
-        """Raises: TidegateError STATE_FAILED."""
+        """Raises: TidegateError RESULT_GONE if it is of another release; STATE_FAILED."""
         found = await read_state(self._values.read, result)
-        try:
-            return self._decoder.decode(found[0]) if found else None
-        except msgspec.DecodeError:  # of another release
+        if not found:
             return None
+        return decode_carried(self._decoder.decode, found[0], f"The result {result!r}")
 
 
 def _digest(source: Source, rights: AppliedRules) -> bytes:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import msgspec
 
+from tidegate.errors import TidegateError
 from tidegate.gateway.context import NO_SOURCE, CallContext
 from tidegate.gateway.source_connection import SessionTarget
+from tidegate.model.requests import Switch
 from tidegate.store.calls import change_state, read_state
-from tidegate.store.carried import CarriedValues, name_of
+from tidegate.store.carried import CarriedValues, decode_carried, name_of
 from tidegate.typed_values import msgpack_decoder
 
 LIFETIME_S = 2_592_000.0
@@ -58,7 +60,7 @@ class Choices:
 
     async def load_target(self, ctx: CallContext) -> None:
         """Have the call's connection know where the caller's statements run. Raises: TidegateError
-        STATE_FAILED."""
+        STATE_FAILED, RESULT_GONE if another release has kept that in another form."""
         if ctx.source is NO_SOURCE or ctx.connection.temporary:
             return
         connection, key = ctx.connection, (ctx.call.actor.id, ctx.call.surface)
@@ -66,7 +68,13 @@ class Choices:
         if body is None:
             connection.targets.pop(key, None)
             return
-        kept = self._decoder.decode(body)
+        what = f"Where the statements of this caller run on {ctx.source.name}"
+        try:
+            kept = decode_carried(self._decoder.decode, body, what, "Choose the database again.")
+        except TidegateError:
+            if isinstance(ctx.call.request, Switch):
+                return  # it says where they run from now on
+            raise
         target = SessionTarget(kept.database, kept.schema)
         if connection.targets.get(key) != target:
             connection.targets[key] = target

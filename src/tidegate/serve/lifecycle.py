@@ -31,6 +31,7 @@ from tidegate.product import found_already, load
 from tidegate.serve.running_servers import RunningServers
 from tidegate.service import Service
 from tidegate.store.calls import change_state, read_state
+from tidegate.store.carried import MOST_SWEPT
 from tidegate.system.processes import forget_notices, on_notice
 from tidegate.system.service_manager import ServiceManager
 
@@ -109,7 +110,7 @@ async def serve(
             await prepare(shutdown)
         for edge in edges:
             await edge.start()
-        tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_changes(app))]
+        tasks += [_task(watcher.run()), _task(_log_readiness(app)), _task(_forget_in_time(app))]
         tasks += [_task(app.webhook.run()), _task(app.mailbox.run())]
         if app.lease is not None and app.siblings.share.number <= 1:
             tasks.append(_task(_note_gates(app, app.lease.id)))
@@ -199,12 +200,19 @@ async def _log_readiness(app: App) -> None:
         await asyncio.sleep(CHECK_S)
 
 
-async def _forget_changes(app: App) -> None:
-    """Remove changes whose time is over, with their keys, also while no call is about changes."""
+async def _forget_in_time(app: App) -> None:
     while True:
         await asyncio.sleep(FORGET_S)
-        with suppress(TidegateError):  # the state cannot be written: the next time
-            await change_state(app.undo_log.forget_old)
+        await forget_ended(app)
+
+
+async def forget_ended(app: App) -> None:
+    """Remove what is over, also while no call is about such things: changes with their keys, and
+    what later calls might have needed. Never raises TidegateError."""
+    with suppress(TidegateError):  # the state cannot be written: the next time
+        await change_state(app.undo_log.forget_old)
+        while await change_state(app.state.carried.sweep, app.state.now()) >= MOST_SWEPT:
+            """A few at a time, so that no one waits for all."""
 
 
 async def _note_gates(app: App, own: str) -> None:

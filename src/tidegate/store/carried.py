@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from tidegate.errors import Code, TidegateError
 from tidegate.store.encryption import decrypt, encrypt
 
 MOST_OF_OWNER = 64
 MOST_SWEPT = 128
-"""Parts of ended values that one `put` removes: more than it makes, and so few that a caller does
-not wait for what others have left."""
+"""Parts of ended values that one `put` or `sweep` removes: more than a `put` makes, and so few that
+a caller does not wait for what others have left."""
+
+Value = TypeVar("Value")
 
 
 class Carried(NamedTuple):
@@ -49,6 +52,10 @@ class CarriedStore(Protocol):
 
     def remove(self, kind: str, id: str) -> None:
         """Remove a value, if it is there."""
+        ...
+
+    def sweep(self, now: float) -> int:
+        """Remove `MOST_SWEPT` parts at most of what has ended by `now`; how many went."""
         ...
 
 
@@ -108,3 +115,18 @@ class CarriedValues:
 def name_of(*parts: str) -> str:
     """An id that is made of these words, and tells nothing of them."""
     return hashlib.sha256(msgspec.msgpack.encode(parts)).hexdigest()[:40]
+
+
+def decode_carried(
+    decode: Callable[[bytes], Value], body: bytes, what: str, hint: str = ""
+) -> Value:
+    """What a value holds. Raises: TidegateError RESULT_GONE where another release of Tidegate has
+    kept it in another form."""
+    try:
+        return decode(body)
+    except msgspec.DecodeError:
+        raise TidegateError(
+            Code.RESULT_GONE,
+            f"{what} was kept by another release of Tidegate, in a form that this one cannot read",
+            hint=hint or None,
+        ) from None

@@ -77,7 +77,7 @@ class MessageStore(Protocol):
 
 Handle = Callable[[str, bytes], None]
 """Takes the sender and the body of a message, on the event loop. A body may be of another version
-of Tidegate; what it cannot read it ignores."""
+of Tidegate: what cannot be read is ignored, and ends no one's reading."""
 
 
 class _Received:
@@ -179,7 +179,8 @@ class Mailbox:
                 if plain is None:  # of another version of Tidegate
                     return
                 body = plain
-        handle(sender, body)
+        with suppress(msgspec.MsgspecError, UnicodeError):  # of another release
+            handle(sender, body)
 
     def _is_new(self, sender: str, at: float, place: int) -> bool:
         """Whether a message was sent since this process listens, and was not received."""

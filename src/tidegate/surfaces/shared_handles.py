@@ -8,13 +8,20 @@ machine or a driver's process, is refused elsewhere with the name of that proces
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from tidegate.errors import Code, TidegateError
+from tidegate.store.carried import decode_carried
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.typed_values import decode_msgpack
 
 LIFETIME_S = 86_400.0
+_OPEN_AGAIN = "Open it again."
+
+Value = TypeVar("Value")
 
 
 class SharedHandle(msgspec.Struct, frozen=True, array_like=True):
@@ -45,15 +52,21 @@ async def keep_handle(context: ToolContext, id: str, session: str, how: bytes = 
 
 async def find_handle(context: ToolContext, id: str) -> SharedHandle | None:
     """What is known of an id that is not here; None if another process did not give it to this
-    caller, in this session. Raises: TidegateError STATE_FAILED."""
+    caller, in this session. Raises: TidegateError STATE_FAILED, RESULT_GONE if it is of another
+    release."""
     choices = context.gate.choices
     body = None if choices is None else await choices.find(context.actor.id, f"handle {id}")
     if choices is None or body is None:
         return None
-    found = decode_msgpack(body, SharedHandle)
+    found = decode_handle(lambda body: decode_msgpack(body, SharedHandle), body, id)
     if found.place == choices.place or found.session != context.context.state_id:
         return None  # it has ended here, or is of another session of this caller
     return found
+
+
+def decode_handle(decode: Callable[[bytes], Value], body: bytes, id: str) -> Value:
+    """What was kept of an id. Raises: TidegateError RESULT_GONE if it is of another release."""
+    return decode_carried(decode, body, f"What {id[:80]} names", _OPEN_AGAIN)
 
 
 async def forget_handle(context: ToolContext, id: str) -> None:

@@ -86,3 +86,15 @@ def test_parts_are_read_without_a_gap_or_not_at_all(state, first):
     values(state).put("x", "a", [b"0", b"1"], 10.0)
     assert values(state).read("x", first, 5) == [b"0", b"1"][first:]
     assert values(state).read("x", 2, 5) == []
+
+
+def test_what_has_ended_goes_though_no_one_puts_anything(state, other):
+    count = MOST_SWEPT // 2 + 1
+    for n in range(count):
+        put(state, f"v{n}", b"1", b"2", owner=f"o{n}", ends=110.0)
+    put(state, "x", b"1")
+    assert other.carried.sweep(109.0) == 0
+    assert other.carried.sweep(110.0) == MOST_SWEPT
+    assert [other.carried.sweep(110.0), other.carried.sweep(110.0)] == [2, 0]
+    assert state.carried.read("rows", "v0", 0.0, 0, 9) == ()
+    assert state.carried.read("rows", "x", 0.0) == ((0, b"1"),)

@@ -45,6 +45,7 @@ class Process:
         self.now = 100.0
         self.state = SqliteState(folder / "state.db")
         values = CarriedValues(self.state.carried, "rows", lambda: "5a" * 32, lambda: self.now)
+        self.values = values
         self.one, self.two = (CarriedResults(values, f"worker {n}") for n in (1, 2))
 
     async def shown(
@@ -84,6 +85,17 @@ async def test_rows_are_not_shown_once_rules_or_settings_are_others(
         await process.shown(source=source, rights=rights)
     assert refused.value.code is Code.RESULT_GONE
     assert await process.shown(actor="bob", source=source, rights=rights) is None
+    process.state.close()
+
+
+async def test_rows_that_another_release_has_kept_are_gone_and_it_is_said_why(
+    tmp_path: Path,
+) -> None:
+    process = Process(tmp_path)
+    process.values.put(HANDLE, "ada", [b"\xc1 of another release"], 60.0)
+    with pytest.raises(TidegateError, match="another release") as refused:
+        await process.shown()
+    assert refused.value.code is Code.RESULT_GONE and refused.value.hint
     process.state.close()
 
 

@@ -34,6 +34,13 @@ SET owner = excluded.owner, body = excluded.body, expires_at = excluded.expires_
 """
 """One statement, so one way to the server. Rows that another gate is removing are left to it."""
 
+_SWEEP = """
+DELETE FROM tidegate.carried_values WHERE (kind, id, part) IN (
+    SELECT kind, id, part FROM tidegate.carried_values
+    WHERE expires_at <= %s ORDER BY expires_at LIMIT %s FOR UPDATE SKIP LOCKED
+)
+"""
+
 
 class PostgresCarriedStore:
     """`carried.CarriedStore` in PostgreSQL."""
@@ -68,3 +75,7 @@ class PostgresCarriedStore:
             connection.ask(
                 "DELETE FROM tidegate.carried_values WHERE kind = %s AND id = %s", (kind, id)
             )
+
+    def sweep(self, now: float) -> int:
+        with self._database.changing(settles=False) as connection:
+            return connection.change(_SWEEP, (now, MOST_SWEPT))

@@ -55,3 +55,12 @@ class SqliteCarriedStore:
     def remove(self, kind: str, id: str) -> None:
         with self._file.changing() as connection:
             connection.execute("DELETE FROM carried_values WHERE kind = ? AND id = ?", (kind, id))
+
+    def sweep(self, now: float) -> int:
+        with self._file.changing() as connection:
+            connection.execute(
+                "DELETE FROM carried_values WHERE (kind, id, part) IN (SELECT kind, id, part FROM"
+                " carried_values WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)",
+                (now, MOST_SWEPT),
+            )
+            return connection.changes()

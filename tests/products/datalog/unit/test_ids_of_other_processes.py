@@ -7,6 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from tidegate.errors import Code, TidegateError
@@ -18,6 +19,7 @@ from tidegate.products.datalog.surface.settings import DatalogSettings
 from tidegate.protocol.session_state import SessionState
 from tidegate.store.carried import CarriedValues
 from tidegate.store.sqlite.state import SqliteState
+from tidegate.surfaces.shared_handles import SharedHandle
 
 ACTOR = Actor("a", "a", Scope.FULL_ACCESS)
 
@@ -69,6 +71,12 @@ def test_ids_in_saved_sources_move_and_those_of_a_directory_name_their_process(
                 await HandleTable(DatalogSettings()).find(stranger, "kv", id)
         with pytest.raises(TidegateError, match="Unknown kv store"):
             await second.find(other, "kv", index.id)
+
+        for body in (b"\xc1", msgspec.msgpack.encode(SharedHandle("worker 1", "one", b"?"))):
+            await there.keep("ada", "handle kv-old", body)
+            with pytest.raises(TidegateError, match="another release") as refused:
+                await second.find(other, "kv", "kv-old")
+            assert refused.value.code is Code.RESULT_GONE and "again" in refused.value.hint
 
         await second.close(found.within)
         for id, kind in ((store.id, "kv"), (index.id, "search_index")):

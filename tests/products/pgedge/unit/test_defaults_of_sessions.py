@@ -9,6 +9,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from tidegate.errors import Code, TidegateError
 from tidegate.gateway.choices import Choices
 from tidegate.model.actors import Actor, Scope
 from tidegate.products.pgedge.surface.databases import Databases
@@ -36,6 +39,13 @@ def test_each_session_has_its_own_default_within_the_share_of_its_caller(tmp_pat
         for session in ("", "one", "two"):
             assert await databases.name_of(caller("ada", session), None) == f"source {session}"
             assert await databases.name_of(caller("bob", session), None) is None
+        await choices.keep("ada", "postgres.default_source one", b"of another release")
+        with pytest.raises(TidegateError, match="another release") as refused:
+            await databases.name_of(caller("ada", "one"), None)
+        assert refused.value.code is Code.RESULT_GONE and "default again" in refused.value.hint
+        assert await databases.name_of(caller("ada", "one"), "shop") == "shop"
+        await databases.set_default(caller("ada", "one"), "shop")
+        assert await databases.name_of(caller("ada", "one"), None) == "shop"
         state.close()
         with closing(sqlite3.connect(tmp_path / "state.db")) as file:
             assert file.execute("SELECT DISTINCT owner FROM carried_values").fetchall() == [

@@ -20,7 +20,12 @@ from tidegate.model.requests import CloseTemporary
 from tidegate.products.datalog.requests import DatalogTarget, TargetKind
 from tidegate.products.datalog.surface.errors import invalid
 from tidegate.products.datalog.surface.settings import DatalogSettings
-from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
+from tidegate.surfaces.shared_handles import (
+    decode_handle,
+    find_handle,
+    forget_handle,
+    keep_handle,
+)
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.typed_values import decode_json
 
@@ -155,7 +160,7 @@ class HandleTable:
             raise unknown(kind, id)
         if not found.how:
             raise found.elsewhere(_WORDS[kind])
-        how = decode_json(found.how, _Reopened)
+        how = decode_handle(lambda body: decode_json(body, _Reopened), found.how, id)
         if how.target.kind != kind:
             raise unknown(kind, id)
         self.check_room(context)

@@ -19,7 +19,12 @@ from tidegate.engines.common.errors import PROCESS
 from tidegate.errors import Code, TidegateError
 from tidegate.model.requests import CloseTemporary
 from tidegate.products.jdbc.surface.settings import JdbcSettings
-from tidegate.surfaces.shared_handles import find_handle, forget_handle, keep_handle
+from tidegate.surfaces.shared_handles import (
+    decode_handle,
+    find_handle,
+    forget_handle,
+    keep_handle,
+)
 from tidegate.surfaces.tool_context import ToolContext
 from tidegate.typed_values import decode_msgpack
 
@@ -127,13 +132,13 @@ class ConnectionTable:
 
     async def _bring(self, context: ToolContext, id: str) -> Connection:
         """A connection of the caller that another process has opened, opened here as well. Raises:
-        TidegateError SOURCE_UNKNOWN, STATE_FAILED."""
+        TidegateError SOURCE_UNKNOWN, RESULT_GONE, STATE_FAILED."""
         found = await find_handle(context, id)
         if found is None:
             raise _invalid()
         if not found.how:
             raise found.elsewhere("connection")
-        how = decode_msgpack(found.how, _Reopened)
+        how = decode_handle(lambda body: decode_msgpack(body, _Reopened), found.how, id)
         with self.room(context):
             connection = Connection(
                 context, how.source, how.dialect, temporary=False, types=how.types

@@ -15,6 +15,7 @@ from tidegate.model.replies import ConnectionState
 from tidegate.model.requests import Connect, Request
 from tidegate.products.pgedge.surface.errors import is_not_ready
 from tidegate.products.pgedge.surface.settings import PostgresSettings
+from tidegate.store.carried import decode_carried
 from tidegate.surfaces.tool_context import Choices, ToolContext
 from tidegate.typed_values import decode_json
 
@@ -23,6 +24,7 @@ PayloadT = TypeVar("PayloadT")
 _FIRST_WAIT_S = 0.1
 _MOST_KNOWN = 1_024
 _DEFAULT = "postgres.default_source"
+_SET_AGAIN = "Set the default again, or name a source in the call."
 """The name of a session's default source in its state."""
 
 
@@ -146,17 +148,19 @@ class Databases:
 
 async def _kept_default(context: ToolContext, choices: Choices) -> str | None:
     """The default that was set at any process. Raises: TidegateError SOURCE_UNKNOWN if its source
-    is at another process alone; STATE_FAILED."""
+    is at another process alone; RESULT_GONE if it is of another release; STATE_FAILED."""
     body = await choices.find(context.actor.id, _name_of(context))
     if body is None:
         return None
-    kept = decode_json(body, _Default)
+    kept = decode_carried(
+        lambda body: decode_json(body, _Default), body, "The default of this session", _SET_AGAIN
+    )
     if kept.place not in ("", choices.place):
         raise TidegateError(
             Code.SOURCE_UNKNOWN,
             f"The default of this session is a database that was opened by {kept.place}, which has"
             " it alone",
-            hint="Set the default again, or name a source in the call.",
+            hint=_SET_AGAIN,
         )
     return kept.source
 
