@@ -7,6 +7,7 @@ and what is paid together never exceed what was taken. On the event loop only.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -15,6 +16,8 @@ from math import inf
 from tidegate.errors import TidegateError
 from tidegate.model.budgets import Budget, Measure, window_of
 from tidegate.store.budgets import Taken
+
+logger = logging.getLogger("tidegate.budgets")
 
 ASK_S = 0.25
 """How long after the state had too little it is asked again: what others give back counts then."""
@@ -38,6 +41,7 @@ class Meter:
     __slots__ = (
         "_asked_at",
         "_give_back",
+        "_own",
         "_refilling",
         "_short",
         "_take",
@@ -61,6 +65,9 @@ class Meter:
         self._take = take
         self._give_back = give_back
         self.began, self.ends_at = 0, 0
+        self._own = 0
+        """What this process has taken in this window and not given back: as much is gone, whatever
+        the state says."""
         self.untaken = self.unspent = budget.amount
         self.low = budget.amount // _LOW_PART
         self._short = False
@@ -147,7 +154,9 @@ class Meter:
             self._short = taken is None or taken.granted < need
             granted = untaken = 0
             if taken is not None:
-                granted, untaken = taken.granted, taken.amount - taken.taken
+                granted, untaken = await self._check(taken)
+            if began != self.began:
+                return
             self.unspent += granted + untaken - self.untaken
             self.free += granted
             self.untaken = untaken
@@ -156,6 +165,24 @@ class Meter:
                 self._watch()
         finally:
             self._refilling = None
+
+    async def _check(self, taken: Taken) -> tuple[int, int]:
+        """What was granted, and what is left, less what the state has forgotten of what this
+        process took: that is put into it again."""
+        self._own += taken.granted
+        left, forgotten = taken.amount - taken.taken, self._own - taken.taken
+        if forgotten <= 0:
+            return taken.granted, left
+        logger.warning(
+            "budget %s: the state has forgotten %d units of its use; it was changed past the"
+            " gates, or is of another server",
+            *(self.budget.id, forgotten),
+        )
+        too_many = max(0, self._own - taken.amount)
+        granted = max(0, taken.granted - too_many)
+        with suppress(TidegateError):
+            await self._give_back(self.budget.id, self.began, -forgotten)
+        return granted, max(0, left - forgotten)
 
     async def wait(self, seconds: float) -> bool:
         """Wait until another call has paid; False if none has by then."""
@@ -179,13 +206,14 @@ class Meter:
             self._timer = None
         if units > 0:
             self.untaken += units
+            self._own -= units
             with suppress(TidegateError):
                 await self._give_back(self.budget.id, self.began, units)
 
     def _turn(self, now: float) -> None:
         """Begin another window; a clock that was set back goes on in the one that is open."""
         self.began, self.ends_at = window_of(self.budget.window, now)
-        self.free = 0
+        self.free = self._own = 0
         self.untaken = self.unspent = self.budget.amount
         self._short = False
         self.wake()

@@ -31,7 +31,7 @@ class GrantedRights:
         Raises: TidegateError STATE_FAILED.
         """
         if not self._is_noted():
-            self._state.shared.lock(_RIGHTS, _FOREVER)
+            self._state.shared.lock_sealed(_RIGHTS, _FOREVER, self._state.now())
 
     def _is_noted(self) -> bool:
-        return self._state.shared.locked_until(_RIGHTS, self._state.now()) is not None
+        return self._state.shared.sealed_until(_RIGHTS, self._state.now()) is not None

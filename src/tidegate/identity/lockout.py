@@ -54,15 +54,15 @@ class Lockout:
         self._locked_until: dict[str, float] = {}
 
     def check(self, address: str, now: float) -> None:
-        """Raises: TidegateError AUTH_LOCKED_OUT while the address is locked out."""
+        """Raises: TidegateError AUTH_LOCKED_OUT while the address is locked out; STATE_FAILED
+        where that was changed in the state past the gates."""
         key = origin(address)
         until = self._locked_until.get(key)
         if until is not None and now >= until:
             self._locked_until.pop(key, None)
             until = None
         if until is None and self._shared is not None:
-            with suppress(TidegateError):
-                until = self._shared.locked_until(f"{self._kind} {key}", now)
+            until = self._find_lock(self._shared, key, now)
         if until is None:
             return
         if until > now + self._lock_s:  # the clock was set back: a lock lasts no longer for that
@@ -71,12 +71,27 @@ class Lockout:
                 _put(self._locked_until, key, until)
             if self._shared is not None:
                 with suppress(TidegateError):
-                    self._shared.lock(f"{self._kind} {key}", until)
+                    self._shared.lock_sealed(f"{self._kind} {key}", until, now)
         raise TidegateError(
             Code.AUTH_LOCKED_OUT,
             "Too many failed attempts from this address.",
             retry_after_s=until - now,
         )
+
+    def _find_lock(self, shared: SharedStore, key: str, now: float) -> float | None:
+        """Until when other servers have locked the key. What was seen once is remembered: no one
+        lifts it here who removes it from the state. Raises: TidegateError STATE_FAILED where the
+        locks were changed past the gates."""
+        try:
+            until = shared.sealed_until(f"{self._kind} {key}", now)
+        except TidegateError as error:
+            if error.details.get("area"):
+                raise
+            return None
+        if until is not None:
+            with self._counting:
+                _put(self._locked_until, key, until)
+        return until
 
     def failed(self, address: str, now: float) -> bool:
         """Count a failed attempt; True if it locks the address."""
@@ -104,7 +119,7 @@ class Lockout:
             self._until_forgotten -= 1
             most, window_s = self._most, self._window_s
             if self._shared.add_failure(key, now, most=most, window_s=window_s):
-                self._shared.lock(key, now + self._lock_s)
+                self._shared.lock_sealed(key, now + self._lock_s, now)
                 return True
         return False
 

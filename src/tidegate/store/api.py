@@ -267,6 +267,15 @@ class SharedStore(Protocol):
         """Until when `key` is locked; None if it is not."""
         ...
 
+    def lock_sealed(self, key: str, until: float, now: float) -> None:
+        """Lock `key` so that no one lifts it who writes the tables past the gates."""
+        ...
+
+    def sealed_until(self, key: str, now: float) -> float | None:
+        """Until when `key` is locked in either way; None if it is not. Raises: TidegateError
+        STATE_FAILED, with details, where the seals that say so are not as a gate left them."""
+        ...
+
     def keep_unrecorded(self, event: bytes) -> None:
         """Keep an event that the audit log could not take, for a process that can write it."""
         ...

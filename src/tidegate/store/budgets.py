@@ -52,7 +52,8 @@ class BudgetStore(Protocol):
         ...
 
     def give_back(self, id: str, began: int, units: int) -> None:
-        """Return units that were taken and not spent."""
+        """Return units that were taken and not spent; a negative number: that many were taken, and
+        are not there."""
         ...
 
     def taken(self, began: int) -> dict[tuple[str, int], int]:

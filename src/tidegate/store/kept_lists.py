@@ -23,6 +23,7 @@ from tidegate.store.sealed_lists import (
 from tidegate.store.seen_lists import Place, SeenLists, doubt
 
 _TRIES = 4
+_LOCK = "lock/"
 
 
 class KeptLists:
@@ -127,6 +128,42 @@ class KeptLists:
         self._write(connection, keys, USED, part, made)
         return True
 
+    def lock(self, connection: Any, key: str, until: float, now: float) -> None:
+        """Within a transaction, lock a key until then. Raises: as `use_once`."""
+        keys, name = self._lives.keys, f"{_LOCK}{key}"
+        if keys is None:
+            return
+        part = part_of(name)
+        had = self._hold(connection, USED, part)
+        used = {each: kept for each, kept in had.macs.items() if until_of(kept) > now}
+        made = SealedList(had.number + 1, {**used, name: struct.pack(">d", until)})
+        self._write(connection, keys, USED, part, made)
+
+    def locked_until(self, connection: Any, key: str, now: float) -> float | None:
+        """Until when a key is locked, by its row or by its entry. Raises: as `use_once`."""
+        run, prefix, mark = self._dialect.run, self._dialect.prefix, self._dialect.mark
+        keys, name = self._lives.keys, f"{_LOCK}{key}"
+        locks = f"FROM {prefix}locks WHERE key = {mark} AND until > {mark}"
+        if keys is None:
+            rows = run(connection, f"SELECT until {locks}", (key, now))
+            return max((row[0] for row in rows), default=None)
+        part = part_of(name)
+        rows = run(
+            connection,
+            f"SELECT number, body, mac, NULL FROM {prefix}seals WHERE area = {mark}"
+            f" AND part = {mark} UNION ALL SELECT NULL, NULL, NULL, until {locks}",
+            (USED, part, key, now),
+        )
+        ends = [float(row[3]) for row in rows if row[3] is not None]
+        found: SealedList | None = None
+        for number, body, mac, _ in rows:
+            if number is not None:
+                found = keys.read(USED, part, number, (bytes(body), bytes(mac)))
+        if found is None or not self._memory.see(USED, part, found.number):
+            found = self._hold(connection, USED, part, lock="")  # it has changed, or has a fault
+        ends.append(until_of(found.macs.get(name)))
+        return max((end for end in ends if end > now), default=None)
+
     def was_used(self, connection: Any, name: str, now: float) -> bool:
         """Whether what counts once was used up before it ended. Raises: as `use_once`."""
         if self._lives.keys is None:
@@ -145,6 +182,7 @@ class KeptLists:
                 f"The seals of `{area}` in the state were changed past the gates.",
                 "See what the area holds, then run `tidegate state seal`.",
                 Code.STATE_FAILED,
+                area,
             )
         return found
 

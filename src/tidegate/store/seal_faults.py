@@ -100,7 +100,10 @@ def foreign_values(area: str) -> TidegateError:
 
 
 def seals_refused(
-    message: str, hint: str, code: Literal[Code.STATE_FAILED, Code.CONFIG_INVALID]
+    message: str,
+    hint: str,
+    code: Literal[Code.STATE_FAILED, Code.CONFIG_INVALID],
+    area: str = "",
 ) -> TidegateError:
-    """The refusal of a state whose seals are not as a gate left them."""
-    return TidegateError(code, message, hint=hint)
+    """The refusal of a state whose seals are not as a gate left them; `area` is of which rows."""
+    return TidegateError(code, message, hint=hint, details={"area": area} if area else {})

@@ -104,6 +104,14 @@ class Seals:
         """As `KeptLists.use_once`; True without a key."""
         return self._lists.use_once(connection, name, until, now)
 
+    def lock(self, connection: Any, key: str, until: float, now: float) -> None:
+        """As `KeptLists.lock`; nothing without a key."""
+        self._lists.lock(connection, key, until, now)
+
+    def locked_until(self, connection: Any, key: str, now: float) -> float | None:
+        """As `KeptLists.locked_until`."""
+        return self._lists.locked_until(connection, key, now)
+
     def was_used(self, connection: Any, name: str, now: float) -> bool:
         """As `KeptLists.was_used`; False without a key."""
         return self._lists.was_used(connection, name, now)

@@ -63,3 +63,16 @@ def test_a_try_writes_nothing_and_is_refused_once_the_state_is_closed(state, oth
     with pytest.raises(TidegateError) as caught:
         state.try_writing()
     assert caught.value.code is Code.STATE_FAILED
+
+
+def test_a_sealed_lock_ends_as_any_other_and_both_are_seen(state, other):
+    state.shared.lock_sealed("ip", 200.0, 100.0)
+    assert other.shared.sealed_until("ip", 199.0) == 200.0
+    assert other.shared.locked_until("ip", 199.0) == 200.0  # by a gate of the version before
+    assert other.shared.sealed_until("ip", 200.0) is None
+    assert other.shared.sealed_until("other", 100.0) is None
+    other.shared.lock("ip", 300.0)
+    assert state.shared.sealed_until("ip", 299.0) == 300.0
+    other.shared.lock_sealed("ip", 150.0, 110.0)  # the clock was set back
+    assert state.shared.sealed_until("ip", 149.0) == 150.0
+    assert state.shared.sealed_until("ip", 151.0) is None

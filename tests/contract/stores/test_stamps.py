@@ -2,6 +2,8 @@
 send it, run it, or take it for what a person checked.
 """
 
+from types import SimpleNamespace
+
 from msgspec import structs
 
 from contract.stores.test_seals import (
@@ -17,7 +19,11 @@ from contract.stores.test_seals import (
 )
 from contract.stores.test_seals_put_back import lists, put_back
 from support import postgres_state
+from tidegate.budgets.meter import Meter
 from tidegate.errors import Code
+from tidegate.identity.granted_rights import GrantedRights
+from tidegate.identity.lockout import Lockout
+from tidegate.model.budgets import Budget
 from tidegate.model.changes import ChangeEntry
 from tidegate.store.records import AnswerEntry, PairEntry, PendingApproval, WebhookMessage
 from tidegate.store.saved_queries import QueryContent, SavedQuery
@@ -60,6 +66,58 @@ def test_a_sealed_yes_counts_nowhere_while_the_uses_are_not_as_a_gate_left_them(
         )
     place.ask("DELETE FROM seals WHERE area = 'used_values'")
     assert refusal(lambda: state.shared.use_once("k", "n3", 700.0, 101.0)).code is Code.STATE_FAILED
+
+
+def test_a_lock_that_is_removed_from_the_table_holds_and_so_it_does_where_it_was_seen(place, state):  # noqa: F811
+    for shared, until in ((state.shared, 400.0), (state.shared, 500.0)):
+        shared.lock_sealed("login ip", until, 100.0)
+    place.ask("DELETE FROM locks")
+    assert place.open().shared.sealed_until("login ip", 200.0) == 500.0
+    ended = lists(place, "used_values")
+    here, there = (Lockout(shared=each.shared) for each in (state, place.open()))
+    for _ in range(5):
+        there.failed("10.0.0.9", 200.0)
+    assert refusal(lambda: here.check("10.0.0.9", 201.0)).code is Code.AUTH_LOCKED_OUT
+    place.ask("DELETE FROM locks")
+    place.ask("DELETE FROM failures")
+    put_back(place, "used_values", ended)  # as it was before
+    for lockout in (here, there):
+        assert refusal(lambda it=lockout: it.check("10.0.0.9", 202.0)).code is Code.AUTH_LOCKED_OUT
+    fresh = Lockout(shared=state.shared)
+    error = refusal(lambda: fresh.check("10.0.0.9", 203.0))
+    assert error.code is Code.STATE_FAILED and "past the gates" in error.message and error.hint
+
+
+def test_that_rights_were_given_is_not_forgotten_with_its_row(place, state):  # noqa: F811
+    """Without it the first one who comes to a server's state needs no one's consent."""
+    rights = GrantedRights(state, SimpleNamespace(list=list))
+    assert not rights.exist
+    rights.note()
+    place.ask("DELETE FROM locks")
+    assert rights.exist
+
+
+async def test_a_gate_takes_no_more_of_a_budget_than_it_has(place, state):  # noqa: F811
+    """Though its use is removed from the state, where it is put again."""
+    budget = Budget("b1", "rows", "day", 100, source="shop")
+    assert state.budgets.add(budget)
+
+    async def take(*given):
+        return state.budgets.take(*given)
+
+    async def give_back(*given):
+        state.budgets.give_back(*given)
+
+    meter, held = Meter(budget, take, give_back), 0
+    for _ in range(9):
+        await meter.refill(30, 1_000.0)
+        while meter.hold(10, 1_000.0):
+            held += 10
+        place.ask("DELETE FROM budget_use")
+    assert held == 100
+    await meter.refill(30, 1_000.0)
+    assert state.budgets.taken(0)["b1", meter.began] >= 100
+    assert state.budgets.take("b1", meter.began, 1) is None  # for others, too
 
 
 def test_a_message_that_was_changed_or_made_in_the_table_is_not_sent(place, state):  # noqa: F811

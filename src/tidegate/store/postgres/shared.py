@@ -16,6 +16,11 @@ _FAILURES = 1_000
 _COMMITS_S = 600.0
 """How long the mark of a transaction is kept: far longer than anyone looks for it."""
 
+_LOCK = (
+    "INSERT INTO tidegate.locks (key, until) VALUES (%s, %s)"
+    " ON CONFLICT (key) DO UPDATE SET until = excluded.until"
+)
+
 
 class PostgresSharedStore:
     """`api.SharedStore` in PostgreSQL."""
@@ -81,11 +86,7 @@ class PostgresSharedStore:
 
     def lock(self, key: str, until: float) -> None:
         with self._database.changing() as connection:
-            connection.ask(
-                "INSERT INTO tidegate.locks (key, until) VALUES (%s, %s)"
-                " ON CONFLICT (key) DO UPDATE SET until = excluded.until",
-                (key, until),
-            )
+            connection.ask(_LOCK, (key, until))
 
     def locked_until(self, key: str, now: float) -> float | None:
         with self._database.reading() as connection:
@@ -93,6 +94,15 @@ class PostgresSharedStore:
                 "SELECT until FROM tidegate.locks WHERE key = %s AND until > %s", (key, now)
             )
             return None if row is None else float(row[0])
+
+    def lock_sealed(self, key: str, until: float, now: float) -> None:
+        with self._database.changing() as connection:
+            connection.ask(_LOCK, (key, until))
+            self._database.seals.lock(connection, key, until, now)
+
+    def sealed_until(self, key: str, now: float) -> float | None:
+        with self._database.reading() as connection:
+            return self._database.seals.locked_until(connection, key, now)
 
     def keep_unrecorded(self, event: bytes) -> None:
         with (

@@ -13,6 +13,10 @@ from tidegate.store.seals import Seals
 from tidegate.store.sqlite.connection import StateConnection
 
 _SECRET_BYTES = 32
+_LOCK = (
+    "INSERT INTO locks (key, until) VALUES (?1, ?2)"
+    " ON CONFLICT (key) DO UPDATE SET until = excluded.until"
+)
 
 
 class SqliteSharedStore:
@@ -63,11 +67,7 @@ class SqliteSharedStore:
 
     def lock(self, key: str, until: float) -> None:
         with self._file.changing() as connection:
-            connection.execute(
-                "INSERT INTO locks (key, until) VALUES (?1, ?2)"
-                " ON CONFLICT (key) DO UPDATE SET until = excluded.until",
-                (key, until),
-            )
+            connection.execute(_LOCK, (key, until))
 
     def locked_until(self, key: str, now: float) -> float | None:
         with self._file.reading() as connection:
@@ -75,6 +75,15 @@ class SqliteSharedStore:
                 "SELECT until FROM locks WHERE key = ? AND until > ?", (key, now)
             ).fetchone()
             return None if row is None else row[0]
+
+    def lock_sealed(self, key: str, until: float, now: float) -> None:
+        with self._file.changing() as connection:
+            connection.execute(_LOCK, (key, until))
+            self._seals.lock(connection, key, until, now)
+
+    def sealed_until(self, key: str, now: float) -> float | None:
+        with self._file.reading() as connection:
+            return self._seals.locked_until(connection, key, now)
 
     def keep_unrecorded(self, event: bytes) -> None:
         with (
