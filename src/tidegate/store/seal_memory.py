@@ -60,6 +60,15 @@ class SealMemory:
         """The highest number of any list that was seen."""
         return max(self._kept.numbers.values(), default=0)
 
+    def sums(self) -> dict[str, int]:
+        """The sums of the highest numbers that were seen, by area: the state has no less."""
+        found: dict[str, int] = {}
+        with self._lock:
+            for place, number in self._kept.numbers.items():
+                area = place.partition("/")[0]
+                found[area] = found.get(area, 0) + number
+        return found
+
     def new_life(self) -> str:
         """A name for the time from a sealing of all rows to the next."""
         return os.urandom(16).hex()

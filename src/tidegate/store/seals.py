@@ -116,6 +116,10 @@ class Seals:
         """As `KeptLists.was_used`; False without a key."""
         return self._lists.was_used(connection, name, now)
 
+    def sums(self) -> dict[str, int]:
+        """As `SealMemory.sums`; none without a key."""
+        return self._memory.sums() if self.is_active else {}
+
     def settle(self, connection: Any, *, is_kept: bool) -> None:
         """A transaction has ended in which rows may have been sealed."""
         self._memory.settle(connection, is_kept=is_kept)

@@ -17,6 +17,7 @@ from contract.stores.test_seals import (
     TOKEN,
     Postgres,
     allow,
+    keep,
     place,  # noqa: F401 - a fixture
     state,  # noqa: F401 - a fixture
 )
@@ -175,6 +176,34 @@ def test_a_trigger_that_keeps_the_counters_hides_no_revocation(server):
         assert other.versions.of("tokens") != was
     finally:
         server.ask("DROP FUNCTION tidegate.keep() CASCADE")
+
+
+def test_a_revocation_that_is_put_back_before_anyone_looks_is_named_with_the_next_look(server):
+    """With its list and its counter, so that nothing of the state has changed. Another gate has
+    seen nothing of it: see decision 135."""
+    gate = server.open()
+    gate.tokens.add(TOKEN, DIGEST)
+    gate.tokens.list()
+    gate.versions.look()
+    said = []
+    gate.seals.tell_by(said.append)
+    rows = server.ask("SELECT area, value FROM generations")
+    kept, restore = lists(server, "tokens"), keep(server, "tokens", "true")
+    gate.tokens.revoke("ann", 5.0)
+    server.ask(server.without_triggers)  # that keep a token revoked
+    restore()
+    put_back(server, "tokens", kept)
+    for area, value in rows:
+        server.ask("UPDATE generations SET value = %s WHERE area = %s", value, area)
+    counted = gate.versions.of("tokens")
+    gate.versions.look()
+    assert gate.versions.of("tokens") > counted
+    assert gate.tokens.by_digest(DIGEST) is None
+    assert any("tokens" in each for each in said) and gate.concerns()
+    gate.versions.look()  # all gates were made to read again
+    counted = gate.versions.of("tokens")
+    gate.versions.look()
+    assert gate.versions.of("tokens") == counted  # once, and not with each look
 
 
 @pytest.mark.parametrize("is_first", [True, False])

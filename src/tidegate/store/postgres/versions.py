@@ -52,6 +52,7 @@ class PostgresVersions:
         """What may lose changes that were kept, as of the last check of the standbys."""
         self._concerned_at = float("-inf")
         self._counted: tuple[Mapping[Topic, int], Mapping[str, int]] = {}, {}
+        self._lower: Mapping[str, int] = {}
         self._hidden: dict[Topic, int] = {}
         database.learn = self.learn
         _OPEN.add(self)
@@ -66,7 +67,7 @@ class PostgresVersions:
 
     def read(self) -> Mapping[Topic, int]:
         """The counters as they are now. Raises: TidegateError STATE_FAILED."""
-        began, began_wall = monotonic(), time.time()
+        began, began_wall, seen = monotonic(), time.time(), self._database.seals.sums()
         with self._database.reading(_LOOK_BOUND_S) as connection:
             row = connection.row(_LOOK)
             if began - self._concerned_at > _CONCERN_S:
@@ -83,18 +84,33 @@ class PostgresVersions:
             raise standby()
         self.epochs.follow(Place(*place))
         self._compare_clocks(their_time - (began_wall + took_s / 2), took_s)
-        self._compare_counters(counters, lists or {})
+        still = self._database.seals.sums()  # none of a server that was left
+        sums: dict[str, int] = lists or {}
+        lower = {
+            area: sums.get(area, 0)
+            for area, number in seen.items()
+            if sums.get(area, 0) < min(number, still.get(area, 0))
+        }
+        self._compare_counters(counters, sums, lower)
         return self._with_hidden(counters)
 
-    def _compare_counters(self, counters: Mapping[Topic, int], lists: Mapping[str, int]) -> None:
+    def _compare_counters(
+        self,
+        counters: Mapping[Topic, int],
+        lists: Mapping[str, int],
+        lower: Mapping[str, int],
+    ) -> None:
         """Have all be read again where the seals of an area have changed and its counter has not:
-        it was put back past the gates, to hide a change. Raises: TidegateError STATE_FAILED."""
+        it was put back past the gates, to hide a change. The same where they are `lower` than this
+        gate has seen: it names those that were put back. Raises: TidegateError STATE_FAILED."""
         (counted, seen), self._counted = self._counted, (counters, lists)
-        hidden: set[Topic] = {
-            topic
-            for area, topic in _TOPICS.items()
-            if area in seen and seen[area] != lists.get(area) and counted[topic] == counters[topic]
-        }
+        was_lower, self._lower = self._lower, lower
+        hidden: set[Topic] = set()
+        for area, topic in _TOPICS.items():
+            is_changed = area in seen and seen[area] != lists.get(area)
+            is_hidden = is_changed and counted[topic] == counters[topic]
+            if is_hidden or (area in lower and lower[area] != was_lower.get(area)):
+                hidden.add(topic)
         if hidden:
             # Here it counts also where a trigger keeps the counter as it is.
             for topic in hidden:
