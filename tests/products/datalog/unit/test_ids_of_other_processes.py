@@ -73,7 +73,7 @@ def test_ids_in_saved_sources_move_and_those_of_a_directory_name_their_process(
             await second.find(other, "kv", index.id)
 
         for body in (b"\xc1", msgspec.msgpack.encode(SharedHandle("worker 1", "one", b"?"))):
-            await there.keep("ada", "handle kv-old", body)
+            await there.keep(ACTOR.id, "handle kv-old", body)
             with pytest.raises(TidegateError, match="another release") as refused:
                 await second.find(other, "kv", "kv-old")
             assert refused.value.code is Code.RESULT_GONE and "again" in refused.value.hint
