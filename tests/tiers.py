@@ -37,7 +37,7 @@ WHOLE = {
         "contract/engines/test_slow_reader.py", "contract/engines/test_tunnel.py",
         "contract/surfaces/test_values_of_large_tables.py",
         "products/pgwire/contract/test_floods.py", "security/attacks/test_attack_memory.py",
-        "wire/test_any_gate.py",
+        "products/console/http/test_console_gates.py", "wire/test_any_gate.py",
     ),
     "clients of others, each a process; the wire tests speak to the server themselves": (
         "products/cloud/wire", "products/datalog/wire/test_datalog_sdk.py",

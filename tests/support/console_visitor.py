@@ -12,11 +12,13 @@ import msgspec
 
 
 class Visitor:
-    """A browser at `address`, signed in or not."""
+    """A browser at `address`, signed in or not. `origin` is where it takes the console to be, if
+    that is elsewhere."""
 
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.client = httpx.Client(base_url=address, timeout=30.0, trust_env=False)
+    def __init__(self, address: str, origin: str = "") -> None:
+        self.address = origin or address
+        headers = {"host": origin.partition("//")[2]} if origin else {}
+        self.client = httpx.Client(base_url=address, timeout=30.0, trust_env=False, headers=headers)
         self.page = self.key = ""
 
     def headers(self, **changes: str | None) -> dict[str, str]:

@@ -77,7 +77,7 @@ def passing_on(folder: Path, http: int, wire: int = 1) -> Iterator[tuple[int, in
         text = text.replace(f"127.0.0.1:{theirs}", f"127.0.0.1:{served}")
         text = text.replace(f"bind {bound}", f"bind 127.0.0.1:{port}")
     with run_haproxy(folder, text):
-        wait_until(lambda: _accepts(ports[0]), "haproxy answers")
+        wait_until(lambda: accepts(ports[0]), "haproxy answers")
         yield ports
 
 
@@ -104,7 +104,8 @@ def _running(command: list[str], folder: Path) -> Iterator[None]:
         process.wait(PATIENCE_S)
 
 
-def _accepts(port: int) -> bool:
+def accepts(port: int) -> bool:
+    """Whether a port of this machine takes connections."""
     try:
         socket.create_connection(("127.0.0.1", port), PATIENCE_S).close()
     except OSError:

@@ -26,6 +26,7 @@ from tidegate.identity.operators import SignedIn
 from tidegate.model.sources import Source
 from tidegate.products.console.cards import source_fields
 from tidegate.products.console.conventions import DATA, PROTECTION
+from tidegate.products.console.home_gate import AnswerT, HomeGate, without_hops
 from tidegate.products.console.page_files import INDEX, PageFile, PageFiles, accepts_gzip
 from tidegate.products.console.request_checks import RequestChecks
 from tidegate.products.console.sign_in import (
@@ -64,9 +65,11 @@ class Console:
         files: PageFiles,
         hashing: asyncio.Lock,
         check_sight: Callable[[], None] = lambda: None,
+        home: HomeGate | None = None,
     ) -> None:
         """`check_sight` raises TidegateError while the state cannot be seen: then nothing is
-        answered."""
+        answered. `home` sends requests on where several gates share the state."""
+        self._home = home
         self._check_sight = check_sight
         self._checks = checks
         self._sessions = sessions
@@ -80,7 +83,8 @@ class Console:
         router.add("GET", f"{PATH}/assets/{{build}}/{{name}}", self._asset)
         router.add("POST", f"{API}/session", self._session)
         router.add("POST", f"{API}/sign-in", self._sign_in)
-        router.add("POST", f"{API}/sign-out", self.guard(self._sign_out))
+        # A session ends wherever that is asked for.
+        router.add("POST", f"{API}/sign-out", partial(self._signed_in, self._sign_out, here=True))
         for group in groups:
             for method, pattern, answer in group.routes():
                 router.add(method, f"{API}/{pattern}", self.guard(answer))
@@ -97,12 +101,18 @@ class Console:
     # The page
 
     async def _index(self, request: HttpRequest) -> HttpResponse:
-        return await self._file(request, INDEX, b"no-cache")
+        self._checks.check_page(request.headers)
+        if (sent := await self._send_on(request, begins=True)) is not None:
+            return sent
+        return await self._mark(request, await self._file(request, INDEX, b"no-cache"))
 
     async def _asset(self, request: HttpRequest) -> HttpResponse:
         build = await asyncio.to_thread(lambda: self._files.build)
         name = request.parameters["name"]
         if request.parameters["build"] != build or name == INDEX:
+            # Of another version is the page that another gate has given to its browser.
+            if (sent := await self._send_on(request)) is not None:
+                return sent
             raise HttpRefusal(404, "The console has no such file now: load the page again")
         return await self._file(request, name, b"public, max-age=31536000, immutable")
 
@@ -131,31 +141,52 @@ class Console:
     async def _session(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
         self._check_sight()
+        if (sent := await self._send_on(request, begins=True)) is not None:
+            return sent
         body = await read_json(request, Resume, BODY_LIMIT)
         described = await asyncio.to_thread(self._sessions.resume, request, body)
-        return _protected(json_response(200, described))
+        return await self._mark(request, _protected(json_response(200, described)))
 
     async def _sign_in(self, request: HttpRequest) -> HttpResponse:
         self._checks.check("POST", request.headers)
         self._check_sight()
+        if (sent := await self._send_on(request, begins=True)) is not None:
+            return sent
         body = await read_json(request, SignIn, BODY_LIMIT)
         async with self._hashing:
-            return _protected(await asyncio.to_thread(self._sessions.begin, request, body))
+            begun = await asyncio.to_thread(self._sessions.begin, request, body)
+        return await self._mark(request, _protected(begun))
 
     async def _sign_out(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:
         body = await read_json(request, SignOut, BODY_LIMIT)
         return await change_state(self._sessions.end, signed_in, body)
 
     async def _signed_in(
-        self, answer: Answer, request: HttpRequest, *, with_page: bool = True
+        self, answer: Answer, request: HttpRequest, *, with_page: bool = True, here: bool = False
     ) -> HttpResponse | HttpStream:
-        """The answer to a request of a session, with what protects it."""
+        """The answer to a request of a session, with what protects it. `here`: it is not sent on to
+        another gate."""
         self._checks.check(request.method, request.headers)
         self._check_sight()
         identify = partial(self._sessions.identify, request, with_page=with_page)
         signed_in = await read_state(identify)
-        response = await answer(request, signed_in)
-        return _protected(response) if isinstance(response, HttpResponse) else response
+        if not here and (sent := await self._send_on(request)) is not None:
+            return sent
+        response = await answer(without_hops(request), signed_in)
+        if isinstance(response, HttpResponse):
+            response = _protected(response)
+        return await self._mark(request, response)
+
+    # Other gates
+
+    async def _send_on(self, request: HttpRequest, *, begins: bool = False) -> HttpResponse | None:
+        if self._home is None:
+            return None
+        sent = await self._home.send_on(request, begins=begins)
+        return None if sent is None else _protected(sent)
+
+    async def _mark(self, request: HttpRequest, response: AnswerT) -> AnswerT:
+        return response if self._home is None else await self._home.mark(request, response)
 
 
 def _protected(response: HttpResponse) -> HttpResponse:

@@ -78,7 +78,7 @@ class EditRoutes:
         another version."""
         body = await read_json(request, PutEdits, BODY_LIMIT)
         id, caller = request.parameters["id"], _caller(request, signed_in)
-        self._submissions.check_idle(id, caller)
+        await self._submissions.check_idle(id, caller)
         return json_response(*(await self._edits.put(id, body, caller)))
 
     async def _statement(self, request: HttpRequest, signed_in: SignedIn) -> HttpResponse:

@@ -33,6 +33,7 @@ from tidegate.products.console.awaited_answers import handle_asking, sentences
 from tidegate.products.console.cards import marked_parts
 from tidegate.products.console.data_calls import Caller, DataCalls
 from tidegate.products.console.edit_columns import EditColumns
+from tidegate.products.console.gates import OtherGates
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.shown_rows import ShownRows
 from tidegate.products.console.staged import Sent, Staged, StagedRow, standing_of
@@ -130,8 +131,10 @@ class Submissions:
         columns: EditColumns,
         approvals: Approvals,
         feed: LiveFeed,
+        gates: OtherGates,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._gates = gates
         self._calls = calls
         self._edits = edits
         self._columns = columns
@@ -172,7 +175,7 @@ class Submissions:
         TAB_UNKNOWN, ARGUMENT_INVALID; LIMIT_RATE while a submission of the tab is under way."""
         found = await self._edits.load(id, caller)
         place = caller.signed_in.operator.name, id
-        self.check_idle(id, caller)
+        await self._check_idle(found, caller)
         if body.version != found.staged.version:
             raise _other_edits()
         limits = self._calls.limits
@@ -182,7 +185,7 @@ class Submissions:
         change, rows = change_of(found.staged, whole)
         made = Submission(found, caller, rows, self._clock())
         # Kept first: a server that ends in between leaves edits that may have been made.
-        sent = structs.replace(found.staged, sent=Sent(made.id, made.started_at))
+        sent = structs.replace(found.staged, sent=Sent(made.id, made.started_at, self._gates.own))
         if await self._edits.save(found, sent, caller) is None:
             raise _other_edits()
         self._keep(place, made)
@@ -190,16 +193,25 @@ class Submissions:
         made.task = loop.create_task(self._work(made, change, body.reason))
         return 200, made.fields()
 
-    def check_idle(self, id: str, caller: Caller) -> None:
+    async def check_idle(self, id: str, caller: Caller) -> None:
         """Raises: TidegateError LIMIT_RATE while a submission of the tab is under way: what is
         written then would be lost with what was sent."""
-        last = self._last.get((caller.signed_in.operator.name, id))
+        await self._check_idle(await self._edits.load(id, caller), caller)
+
+    async def _check_idle(self, found: StagedTab, caller: Caller) -> None:
+        last = self._last.get((caller.signed_in.operator.name, found.tab.id))
+        sent = found.staged.sent
         if last is not None and last.ended_at is None:
-            raise TidegateError(
-                Code.LIMIT_RATE,
-                "Edits of this tab are being made.",
-                hint="Wait until they are, or cancel that.",
-            )
+            where = ""
+        elif sent is not None and await self._gates.serve(sent.gate):
+            where = f" by the gate {sent.gate}"
+        else:
+            return
+        raise TidegateError(
+            Code.LIMIT_RATE,
+            f"Edits of this tab are being made{where}.",
+            hint="Wait until they are, or cancel that.",
+        )
 
     async def result(self, id: str, caller: Caller) -> dict[str, Any] | None:
         """What became of the last submission of a tab; None if there was none."""
@@ -207,8 +219,11 @@ class Submissions:
         return None if found is None else found.fields()
 
     async def cancel(self, id: str, caller: Caller) -> dict[str, Any] | None:
-        """End the submission that is under way."""
+        """End the submission that is under way. Raises: TidegateError UNSUPPORTED for one of
+        another gate."""
         found = await self._find(id, caller)
+        if found is not None and found.state == "running" and found.message:
+            raise TidegateError(Code.UNSUPPORTED, found.message, hint=found.hint)
         if found is not None:
             found.cancellation.cancel("a person cancelled it")
         return None if found is None else found.fields()
@@ -217,8 +232,11 @@ class Submissions:
         """The last submission, without rows that were read under other rights."""
         tab = await self._edits.load(id, caller)
         found = self._last.get((caller.signed_in.operator.name, id))
-        if found is None and tab.staged.sent is not None:
-            return _unknown(tab, tab.staged.sent, caller)
+        sent = tab.staged.sent
+        if sent is not None and await self._gates.serve(sent.gate):
+            return _elsewhere(tab, sent, caller)
+        if sent is not None and (found is None or found.id != sent.id):
+            return _unknown(tab, sent, caller)
         if found is not None and found.standing != standing_of(tab.source, caller.signed_in):
             found.rows, found.conflicts = [], []
         return found
@@ -238,8 +256,8 @@ class Submissions:
             await self._make(made, change, reason)
         except TidegateError as error:
             self._fail(made, error)
-            if made.state != "unknown":
-                await self._save(made, lambda staged: structs.replace(staged, sent=None))
+            sent = Sent(made.id, made.started_at) if made.state == "unknown" else None
+            await self._save(made, lambda staged: structs.replace(staged, sent=sent))
         except Exception:
             self._fail(made, TidegateError(Code.INTERNAL, "A fault of the server"))
             raise
@@ -328,6 +346,15 @@ class Submissions:
 
 def _other_edits() -> TidegateError:
     return TidegateError(Code.TAB_CHANGED, "Another page has staged edits in this tab since.")
+
+
+def _elsewhere(tab: StagedTab, sent: Sent, caller: Caller) -> Submission:
+    """A submission that another gate makes."""
+    made = Submission(tab, caller, (), sent.at)
+    made.id, made.state = sent.id, "running"
+    made.message = f"The gate {sent.gate} makes these edits."
+    made.hint = "They are ended from the page where they were submitted, or under Now."
+    return made
 
 
 def _unknown(tab: StagedTab, sent: Sent, caller: Caller) -> Submission:

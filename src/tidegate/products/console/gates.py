@@ -6,11 +6,41 @@ watch their calls. One that holds its lease and does not answer stands still.
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidegate.store.calls import read_state
 from tidegate.store.gates import GateEntry
+
+_FRESH_S = 1.0
+"""For so long the gates are known: requests that have not signed in ask for them, too."""
+
+
+class OtherGates:
+    """The gates beside `own`, which is empty where none share the state. `read` gives all of the
+    state, and `now` is its time."""
+
+    def __init__(
+        self, own: str, read: Callable[[], tuple[GateEntry, ...]], now: Callable[[], float]
+    ) -> None:
+        self.own = own
+        self._read = read
+        self._now = now
+        self._gates: tuple[GateEntry, ...] = ()
+        self._read_at = -_FRESH_S
+
+    async def serve(self, gate: str) -> bool:
+        """Whether another one with this id holds its lease, and serves. Raises: TidegateError
+        STATE_FAILED."""
+        if gate in ("", self.own) or not self.own:
+            return False
+        if time.monotonic() - self._read_at >= _FRESH_S:
+            self._gates = await read_state(self._read)
+            self._read_at = time.monotonic()
+        found = serving_elsewhere(self._gates, self.own, self._now())
+        return any(each.id == gate for each in found)
 
 
 def gate_rows(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
     from tidegate.products.console.gate_records import GateRecords
+    from tidegate.products.console.gates import OtherGates
     from tidegate.products.console.import_routes import ImportRoutes
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
@@ -67,6 +68,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
     from tidegate.products.console.gate_figures import GateFigures
+    from tidegate.products.console.gates import OtherGates
+    from tidegate.products.console.home_gate import HomeGate
     from tidegate.products.console.inbox import Inbox
     from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
     from tidegate.products.console.live import LiveFeed
@@ -128,7 +131,9 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         partial(describe_server, approvals, sources, files),
         secure=checks.address.startswith("https:"),
     )
-    console = Console(checks, sessions, files, hashing, app.state.versions.check)
+    gates = OtherGates(own, app.state.gates.list, app.state.now)
+    home = HomeGate(gates, lambda: sessions.instance, secure=sessions.secure) if own else None
+    console = Console(checks, sessions, files, hashing, app.state.versions.check, home)
     calls = DataCalls(gateway, app.config.limits, sources)
     tabs = DataTabs(calls, app.state.windows, feed, sources)
     router = console.routes(
@@ -152,7 +157,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     exports = DataExports(calls, runs, downloads, app.directory)
     data = DataPage(calls, tabs, runs, exports)
     router.include(data.routes(console.guard, console.guard_download))
-    router.include(_edit_routes(app, calls, runs, feed).routes(console.guard))
+    router.include(_edit_routes(app, calls, runs, feed, gates).routes(console.guard))
     router.include(_import_routes(app, calls, feed).routes(console.guard))
     return Endpoint(PATH, router, ConsoleConventions())
 
@@ -200,7 +205,9 @@ def _source_routes(
     return SourceRoutes(SourceList(app.state.sources, sources, config), edits)
 
 
-def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> EditRoutes:
+def _edit_routes(
+    app: App, calls: DataCalls, runs: Runs, feed: LiveFeed, gates: OtherGates
+) -> EditRoutes:
     """The routes of edits of rows."""
     from tidegate.products.console.edit_columns import EditColumns
     from tidegate.products.console.edit_routes import EditRoutes
@@ -211,7 +218,8 @@ def _edit_routes(app: App, calls: DataCalls, runs: Runs, feed: LiveFeed) -> Edit
     stores = app.state.windows, app.state.staged_edits
     secret = partial(app.secrets.read, "staged")
     edits = StagedEdits(calls, columns, stores, secret, feed.tell_of_edits)
-    return EditRoutes(columns, edits, Submissions(calls, edits, columns, app.approvals, feed))
+    submissions = Submissions(calls, edits, columns, app.approvals, feed, gates)
+    return EditRoutes(columns, edits, submissions)
 
 
 def _import_routes(app: App, calls: DataCalls, feed: LiveFeed) -> ImportRoutes:

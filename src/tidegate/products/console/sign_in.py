@@ -65,7 +65,7 @@ class Sessions:
         self._operators = operators
         self._secret_of = secret
         self._describe = describe
-        self._secure = secure
+        self.secure = secure
         self._clock = clock
 
     @cached_property
@@ -114,13 +114,13 @@ class Sessions:
             signed_in, secret = self._operators.sign_in(
                 body.name, body.passphrase, request.address, browser
             )
-        set_cookie = cookie(self.cookie_name, secret, path=PATH, secure=self._secure)
+        set_cookie = cookie(self.cookie_name, secret, path=PATH, secure=self.secure)
         return json_response(200, self.describe(signed_in), [set_cookie])
 
     def end(self, signed_in: SignedIn, body: SignOut) -> HttpResponse:
         """Sign out."""
         self._operators.sign_out(signed_in, everywhere=body.everywhere)
-        gone = cookie(self.cookie_name, "", path=PATH, max_age_s=0, secure=self._secure)
+        gone = cookie(self.cookie_name, "", path=PATH, max_age_s=0, secure=self.secure)
         return HttpResponse(204, b"", [gone])
 
     def describe(self, signed_in: SignedIn) -> dict[str, Any]:

@@ -36,10 +36,12 @@ class StagedRow(msgspec.Struct, frozen=True):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A submission that began. It is taken away with the end, if that is known."""
+    """A submission that began. It is taken away with the end, if that is known. `gate` is the one
+    that makes it, of several on the state; empty once it does no more."""
 
     id: str
     at: float
+    gate: str = ""
 
 
 class Staged(msgspec.Struct, frozen=True):

@@ -45,8 +45,11 @@ export class ApiError extends Error {
 /** @param {unknown} error */
 export const errorText = (error) => (error instanceof ApiError ? error.text : String(error));
 
-/** @param {string} path @param {RequestInit} [init] */
-export async function request(path, init = {}) {
+const TRIES = 3;
+
+/** @param {string} path @param {RequestInit} [init] @param {number} [tries] of a request that the balancer has not
+ * brought to the gate that has this page, and that was not run */
+export async function request(path, init = {}, tries = TRIES) {
   const headers = new Headers(init.headers);
   if (page) headers.set("x-tidegate-page", page);
   /** @type {Response} */
@@ -61,6 +64,7 @@ export async function request(path, init = {}) {
     });
   }
   if (response.ok) return response;
+  if (response.status === 421 && tries > 1) return request(path, init, tries - 1);
   const text = await response.text();
   /** @type {Record<string, any>} */
   let body = {};

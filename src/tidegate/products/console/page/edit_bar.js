@@ -105,7 +105,9 @@ function submissionView(edits, refresh) {
   const close = h("button", { class: "small quiet", "aria-label": "Dismiss", onclick: () => (edits.submission.value = null) }, icon("close"));
   const cancel = () => h("button", { class: "small", onclick: () => void edits.cancel() }, found.state === "asking" ? "Withdraw" : "Cancel");
   switch (found.state) {
-    case "running": return h("div", { class: "run-line running" }, h("span", { class: "spin", "aria-hidden": "true" }), h("span", {}, "Writing …"), cancel());
+    // With a message it is another gate that writes.
+    case "running": return h("div", { class: "run-line running" }, h("span", { class: "spin", "aria-hidden": "true" }),
+      found.message ? h("span", {}, prose(`${found.message} ${found.hint}`)) : [h("span", {}, "Writing …"), cancel()]);
     case "asking": return [h("div", { class: "run-line" }, h("strong", { class: "doubt" }, "Waits for a person's answer"), cancel()),
       found.approval ? questionView(found.approval) : null];
     case "done": return h("div", { class: "run-line done" }, icon("check"), h("strong", { class: "good" }, `Written: ${countsText(found.counts)}`),

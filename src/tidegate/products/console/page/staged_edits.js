@@ -443,8 +443,13 @@ export class StagedEdits {
     setTimeout(async () => {
       const now = this.submission.peek();
       if (now?.id !== id || now.ended_at !== null) return;
-      const found = await get(`${this.#path}/result`).catch(() => null);
+      const found = await get(`${this.#path}/result`).catch(() => undefined);
       if (found?.id === id) this.#follow(found);
+      if (found === null) { // another gate has made them, and has ended
+        this.submission.value = null;
+        void this.load();
+        return;
+      }
       this.#look(id);
     }, LOOK_MS);
   }
