@@ -64,6 +64,7 @@ class EngineEntry(NamedTuple):
     `pool` is how many connections, or processes, a source on it has at most, unless its option
     `pool_option` says it; 0: it has no such bound. Workers of a gate divide them.
     `tells_limit`: its server says how many connections it admits (`engines.api.LimitedEngine`).
+    `one_writer`: what it changes in a file or folder, no other process may have open.
 
     `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
     `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`). `figures_hide`:
@@ -125,6 +126,7 @@ class EngineEntry(NamedTuple):
     pool: int = 0
     pool_option: str = "pool"
     tells_limit: bool = False
+    one_writer: bool = False
     reader: str = ""
     absolute_url: str = ""
     preparer: str = ""

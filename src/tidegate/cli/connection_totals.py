@@ -24,7 +24,8 @@ _PATIENCE_S = 5.0
 
 
 def connection_totals(config: Config) -> Iterator[str]:
-    """A line for each source that several processes share, and one for the state. Only then is a
+    """A line for each source that several processes share, and one for the state; where gates share
+    that, a note on each source which is a file of this machine. Only then is a
     source of the settings asked for its server's limit; a saved one may be a row that no gate has
     written, and is not opened. What cannot be found out is said in the line."""
     url = state_url(config.state_url)
@@ -35,6 +36,8 @@ def connection_totals(config: Config) -> Iterator[str]:
     for settings in config.sources:
         source = source_from_settings(settings)
         yield from _source_total(source, config.workers, gates, partial(_limit_of, source))
+        if url is not None:
+            yield from _file_note(source)
     named = {settings.name for settings in config.sources}
     try:
         saved = read_sources(url, state_path(config.state))
@@ -43,6 +46,8 @@ def connection_totals(config: Config) -> Iterator[str]:
     for source in saved:
         if source.name not in named:
             yield from _source_total(source, config.workers, gates, lambda: None)
+            if url is not None:
+                yield from _file_note(source)
     if url is not None:
         yield from _state_total(url, gates, processes)
     if why:
@@ -80,6 +85,19 @@ def _source_total(
     if gates > 1:
         line += f"; {gates} gates: {total * gates}"
     yield f"{line}; {_beside(limit(), total * gates)}"
+
+
+def _file_note(source: Source) -> Iterator[str]:
+    try:
+        path = find(source.url).path_of(source.url)
+    except TidegateError as error:
+        yield f"note: source {source.name} cannot be opened at this machine: {error.message}"
+        return
+    if path is not None:
+        yield (
+            f"note: source {source.name} is {path} of this machine, and each gate opens what is"
+            " there on its own"
+        )
 
 
 def _limit_of(source: Source) -> int | TidegateError | None:

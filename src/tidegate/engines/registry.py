@@ -304,7 +304,18 @@ def check_share(source: Source, share: WorkerShare) -> None:
     CONFIG_INVALID, SOURCE_URL."""
     if share.count == 1 or not source.engine:
         return
-    if find(source.url).is_in_memory(source.url):
+    entry = find(source.url)
+    path = entry.path_of(source.url) if entry.one_writer and source.access == "write" else None
+    if path is not None:
+        raise TidegateError(
+            Code.CONFIG_INVALID,
+            f"The source `{source.name}` is changed by one process that has {path} alone, and each"
+            f" of {share.count} workers would have it open.",
+            hint="Keep it at a server of the database, set its access to read, or serve by one"
+            " process.",
+            details={"source": source.name},
+        )
+    if entry.is_in_memory(source.url):
         raise TidegateError(
             Code.CONFIG_INVALID,
             f"The source `{source.name}` is in the memory of one process, and each of"

@@ -71,6 +71,17 @@ def test_saved_sources_count_and_are_not_opened(tmp_path, state, monkeypatch):
     assert "2 workers x 3 = 6 connections for each gate; see that its server admits" in lines[1]
 
 
+def test_sources_that_are_files_of_this_machine_are_named(tmp_path, state, monkeypatch):
+    saved = Source("src_1", "saved", "sqlite:////srv/saved.db", "sqlite", "sqlite")
+    state.sources.add(saved)
+    (tmp_path / "shop.db").touch()
+    lines = totals(tmp_path, f"sqlite:///{tmp_path}/shop.db", monkeypatch)
+    assert [line.partition(",")[0] for line in lines if line.startswith("note: source")] == [
+        f"note: source shop is {tmp_path}/shop.db of this machine",
+        "note: source saved cannot be opened at this machine: There is no file at /srv/saved.db.",
+    ]
+
+
 def test_saved_sources_of_a_state_in_a_file_count_for_its_workers(tmp_path, monkeypatch):
     monkeypatch.delenv("TIDEGATE_STATE_URL", raising=False)
     assert list(connection_totals(Config(state=str(tmp_path), workers=2))) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -105,6 +106,18 @@ def test_a_duckdb_in_memory_is_refused() -> None:
 def test_a_database_in_the_memory_of_java_is_refused(url: str) -> None:
     with pytest.raises(TidegateError, match="in the memory of one process"):
         check_share(source(url), WorkerShare(1, 2))
+
+
+def test_a_directory_that_one_process_changes_is_refused_unless_it_is_read_or_at_a_server() -> None:
+    def facts(url: str, access: Literal["read", "write"]) -> Source:
+        return source_from_settings(SourceSettings("facts", url, access=access))
+
+    directory = facts("datalevin:///srv/facts", "write")
+    with pytest.raises(TidegateError, match="`facts` is changed by one process that has /srv/fa"):
+        check_share(directory, WorkerShare(1, 2))
+    check_share(directory, WorkerShare())
+    check_share(facts("datalevin:///srv/facts", "read"), WorkerShare(1, 2))
+    check_share(facts("dtlv://u@127.0.0.1/facts", "write"), WorkerShare(1, 2))
 
 
 def test_a_pool_of_less_than_a_connection_for_each_worker_is_refused() -> None:

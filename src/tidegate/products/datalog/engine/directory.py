@@ -154,6 +154,7 @@ def _locked(path: str, pid: int | None) -> TidegateError:
         Code.SOURCE_LOCKED,
         f"{who}{f' ({name})' if name else ''} has {path} open, and two processes that change one"
         " database damage it. Nothing was changed.",
-        hint="Retry when it has ended, or make the change through it.",
+        hint="Retry when it has ended, or make the change through it. Gates that share the source"
+        " need it at a Datalevin server (dtlv://).",
         details={"path": path, **({} if pid is None else {"pid": pid})},
     )
