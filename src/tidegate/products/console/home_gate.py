@@ -1,7 +1,7 @@
 """Which of the gates on one state answers a browser, and the way there.
 
 A page is served by what one process holds: results, files, the live stream, numbers of lines. With
-several gates behind a balancer each request may come to any of them. The first that answers a
+a balancer before several gates each request may come to any of them. The first that answers a
 browser gives it a cookie with the gate's id, and every other one sends its requests on: the same
 request again (307), which the balancer brings to another gate. A gate that has ended is replaced by
 the one that is asked next. The cookie opens nothing: who sends it has its session as before.
