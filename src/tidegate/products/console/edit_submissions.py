@@ -33,7 +33,7 @@ from tidegate.products.console.awaited_answers import handle_asking, sentences
 from tidegate.products.console.cards import marked_parts
 from tidegate.products.console.data_calls import Caller, DataCalls
 from tidegate.products.console.edit_columns import EditColumns
-from tidegate.products.console.gates import OtherGates
+from tidegate.products.console.gates import ServingGates
 from tidegate.products.console.live import LiveFeed
 from tidegate.products.console.shown_rows import ShownRows
 from tidegate.products.console.staged import Sent, Staged, StagedRow, standing_of
@@ -131,7 +131,7 @@ class Submissions:
         columns: EditColumns,
         approvals: Approvals,
         feed: LiveFeed,
-        gates: OtherGates,
+        gates: ServingGates,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._gates = gates

@@ -18,7 +18,7 @@ _FRESH_S = 1.0
 """For so long the gates are known: requests that have not signed in ask for them, too."""
 
 
-class OtherGates:
+class ServingGates:
     """The gates beside `own`, which is empty where none share the state. `read` gives all of the
     state, and `now` is its time."""
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from tidegate.edges.http.responses import HttpRefusal
 from tidegate.edges.http.router import HttpRequest, HttpResponse, HttpStream, cookie
-from tidegate.products.console.gates import OtherGates
+from tidegate.products.console.gates import ServingGates
 from tidegate.products.console.sign_in import PATH
 from tidegate.store.calls import read_state
 
@@ -30,7 +30,7 @@ AnswerT = TypeVar("AnswerT", bound=HttpResponse | HttpStream)
 class HomeGate:
     """A gate among others. `instance` names the installation, and may read the state."""
 
-    def __init__(self, gates: OtherGates, instance: Callable[[], str], *, secure: bool) -> None:
+    def __init__(self, gates: ServingGates, instance: Callable[[], str], *, secure: bool) -> None:
         self._gates = gates
         self._instance = instance
         self._secure = secure

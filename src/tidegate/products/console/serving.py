@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tidegate.products.console.data_calls import DataCalls
     from tidegate.products.console.edit_routes import EditRoutes
     from tidegate.products.console.gate_records import GateRecords
-    from tidegate.products.console.gates import OtherGates
+    from tidegate.products.console.gates import ServingGates
     from tidegate.products.console.import_routes import ImportRoutes
     from tidegate.products.console.live import LiveFeed
     from tidegate.products.console.now import Conditions
@@ -68,7 +68,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     from tidegate.products.console.data_page import DataPage
     from tidegate.products.console.downloads import Downloads
     from tidegate.products.console.gate_figures import GateFigures
-    from tidegate.products.console.gates import OtherGates
+    from tidegate.products.console.gates import ServingGates
     from tidegate.products.console.home_gate import HomeGate
     from tidegate.products.console.inbox import Inbox
     from tidegate.products.console.inbox_routes import InboxRoutes, RecentCalls
@@ -131,7 +131,7 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
         partial(describe_server, approvals, sources, files),
         secure=checks.address.startswith("https:"),
     )
-    gates = OtherGates(own, app.state.gates.list, app.state.now)
+    gates = ServingGates(own, app.state.gates.list, app.state.now)
     home = HomeGate(gates, lambda: sessions.instance, secure=sessions.secure) if own else None
     console = Console(checks, sessions, files, hashing, app.state.versions.check, home)
     calls = DataCalls(gateway, app.config.limits, sources)
@@ -206,7 +206,7 @@ def _source_routes(
 
 
 def _edit_routes(
-    app: App, calls: DataCalls, runs: Runs, feed: LiveFeed, gates: OtherGates
+    app: App, calls: DataCalls, runs: Runs, feed: LiveFeed, gates: ServingGates
 ) -> EditRoutes:
     """The routes of edits of rows."""
     from tidegate.products.console.edit_columns import EditColumns
