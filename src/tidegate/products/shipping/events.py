@@ -23,9 +23,9 @@ from tidegate.products.shipping.ocsf import (
 from tidegate.products.shipping.server_events import control_event, server_event
 from tidegate.products.shipping.statements import statement_events
 
-SLICE_BYTES = 65_536
-"""Of lines whose events are made before other threads get the processor: a caller must not wait for
-more. About 100 lines, a sixth of a millisecond."""
+PIECE_BYTES = 16_384
+"""Of lines whose events are made together: the objects on the way take several times as much memory
+as these, and displace from the caches what the threads that answer callers have there."""
 _OUTCOME, _MOST_HEAD = b'"phase":"outcome"', 96
 """Which lines are likely to be of the usual kind, and how much of a line says so."""
 _CALLS = frozenset({"intent", "outcome", "refusal"})
@@ -36,7 +36,7 @@ def make_events(gate: str, segment: str, text: bytes, after: int = 0) -> Iterato
     do something else between. `after` is the number of the line before. Every line has one."""
     prefix, number, begin = f"{gate}/{segment.partition('.')[0]}/", after, 0
     while begin < len(text):
-        end = text.rfind(b"\n", begin, begin + SLICE_BYTES) + 1
+        end = text.rfind(b"\n", begin, begin + PIECE_BYTES) + 1
         if not end:
             end = text.find(b"\n", begin) + 1 or len(text)
         lines = text[begin:end]

@@ -62,13 +62,9 @@ class SegmentReader:
     def read(
         self, positions: Mapping[str, Position], most_bytes: int = MOST_BYTES
     ) -> Iterator[Batch]:
-        """All of the oldest segment, then of the next. Raises: OSError."""
+        """What is there now of the oldest segment, then of the next. Raises: OSError."""
         for path, position in self._incomplete(positions):
-            while batch := _read(path, position, most_bytes):
-                yield batch
-                position = batch.position
-                if position.complete or batch.size < most_bytes // 2:
-                    break
+            yield from _read(path, position, most_bytes)
 
     def lag(self, positions: Mapping[str, Position]) -> Lag:
         """What is beyond the positions. Raises: OSError."""
@@ -113,33 +109,41 @@ class SegmentReader:
         return os.listdir(self._directory)  # noqa: PTH208 - paths of thousands would take longer
 
 
-def _read(path: Path, position: Position, most_bytes: int) -> Batch | None:
+def _read(path: Path, position: Position, most_bytes: int) -> Iterator[Batch]:
+    """The whole lines that are there now. One sync before the first of them is enough for all."""
     try:
         descriptor = open_existing(path)
     except OSError:  # it was removed, or is none of ours
-        return None
+        return
     try:
-        if os.fstat(descriptor).st_size <= position.offset:
-            return None
-        text = read_at(descriptor, most_bytes, position.offset)
-        end = text.rfind(b"\n")
-        if end < 0:
-            if len(text) < most_bytes:
-                return None
-            text = read_at(descriptor, most_bytes + _LONGEST_LINE, position.offset)
-            end = text.find(b"\n")
-            if end < 0:
-                return None
+        size = os.fstat(descriptor).st_size
+        if size <= position.offset:
+            return
         sync_content(descriptor)
+        while not position.complete and (
+            text := _read_lines(descriptor, position.offset, size, most_bytes)
+        ):
+            position, before = _position_after(text, position), position
+            yield Batch(path.name, text, before.number, position)
     finally:
         os.close(descriptor)
-    if end + 1 < len(text):
-        text = text[: end + 1]
-    last = text[text.rfind(b"\n", 0, end) + 1 : end]
-    complete = _CONTINUED in last[:128]
-    number = chain.sequence(last) or _count_on(text[:end], position.number)
-    found = Position(position.offset + len(text), number, complete)
-    return Batch(path.name, text, position.number, found)
+
+
+def _read_lines(descriptor: int, begin: int, size: int, most_bytes: int) -> bytes:
+    """Whole lines of a file of this size from a place on; empty if there is none."""
+    text = read_at(descriptor, min(most_bytes, size - begin), begin)
+    end = text.rfind(b"\n") + 1
+    if not end and len(text) == most_bytes:  # one line, which comes alone
+        text = read_at(descriptor, min(most_bytes + _LONGEST_LINE, size - begin), begin)
+        end = text.find(b"\n") + 1
+    return text[:end]
+
+
+def _position_after(text: bytes, position: Position) -> Position:
+    """The position of a destination that has these lines as well."""
+    last = text[text.rfind(b"\n", 0, -1) + 1 : -1]
+    number = chain.sequence(last) or _count_on(text[:-1], position.number)
+    return Position(position.offset + len(text), number, _CONTINUED in last[:128])
 
 
 def _count_on(text: bytes, after: int) -> int:

@@ -74,6 +74,33 @@ def test_half_a_line_is_left_until_it_is_whole(tmp_path: Path) -> None:
     assert read_all(tmp_path, positions) == ["g/000001/3"]
 
 
+def test_what_comes_while_a_segment_is_read_is_left_for_the_next_look(tmp_path: Path) -> None:
+    """The sync before the first of its lines was not about what came later."""
+    log = open_record(tmp_path)
+    write(log, "a", "b")
+    reader, positions = SegmentReader(tmp_path), dict[str, Position]()
+    whole = (tmp_path / "000001.jsonl").stat().st_size
+    batches = reader.read(positions, 64)
+    first = next(batches)
+    write(log, "c")
+    last = [first, *batches][-1]
+    assert last.position == Position(whole, 3, False)
+    positions[last.segment] = last.position
+    assert read_all(tmp_path, positions) == ["g/000001/4"]
+    log.close()
+
+
+def test_a_segment_that_was_cut_gives_nothing(tmp_path: Path) -> None:
+    log = open_record(tmp_path)
+    write(log, "a", "b")
+    log.close()
+    positions: dict[str, Position] = {}
+    read_all(tmp_path, positions)
+    file = tmp_path / "000001.jsonl"
+    file.write_bytes(file.read_bytes()[:-30])
+    assert read_all(tmp_path, positions) == []
+
+
 def test_the_lag_is_what_is_missing_and_how_old_it_is(tmp_path: Path) -> None:
     log = open_record(tmp_path)
     write(log, "a")

@@ -156,6 +156,14 @@ def test_lines_among_others_keep_their_order_and_numbers() -> None:
     ]  # fmt: skip
 
 
+def test_many_lines_are_made_a_few_at_a_time_and_none_is_left_out() -> None:
+    text = b"".join(json.dumps(USUAL | {"seq": number}).encode() + b"\n" for number in range(1, 99))
+    pieces = list(make_events("g", "000001.jsonl", text))
+    assert max(piece.count(b"\n") for piece in pieces) < 49
+    found = [json.loads(line)["metadata"]["sequence"] for line in b"".join(pieces).splitlines()]
+    assert found == list(range(1, 99))
+
+
 def test_what_is_known_of_callers_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(statements, "_MOST_TEMPLATES", 8)
     statements._templates.clear()
