@@ -40,6 +40,20 @@ async def test_a_point_query_runs_on_the_event_loop(shop):
         assert await inline_of(shop, engine, text, (3,)) is ReadyCursor
 
 
+@pytest.mark.usefixtures("unhurried")
+async def test_what_the_clock_calls_slow_leaves_the_event_loop_if_it_is_so_each_time(
+    shop, monkeypatch
+):
+    async with shop.opened() as engine:
+        monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", -1.0)
+        assert [await inline_of(shop, engine, POINT) for _ in range(2)] == [ReadyCursor] * 2
+        monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", 60.0)
+        assert await inline_of(shop, engine, POINT) is ReadyCursor
+        monkeypatch.setattr("tidegate.engines.sqlite.engine.SLOW_S", -1.0)
+        assert [await inline_of(shop, engine, POINT) for _ in range(3)] == [ReadyCursor] * 3
+        assert await inline_of(shop, engine, POINT) is StreamCursor
+
+
 @pytest.mark.parametrize(
     "text",
     [

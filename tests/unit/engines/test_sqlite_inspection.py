@@ -12,7 +12,9 @@ from tidegate.engines.common.url import FileUrl
 from tidegate.engines.sqlite.connection import SqliteSession
 from tidegate.engines.sqlite.inspect import (
     MAX_PAUSE,
+    MOST_LATE,
     REFUSALS,
+    SLOW_PACE,
     Authorizer,
     CachedStatement,
     Mode,
@@ -274,9 +276,34 @@ def test_texts_alike_go_to_a_worker_the_longer_the_more_often_they_were_slow(
     assert copied.inline
 
 
-def test_the_pause_of_texts_alike_doubles_up_to_a_bound() -> None:
-    from tidegate.engines.sqlite.inspect import SLOW_PACE
+def test_a_statement_is_slow_that_is_late_each_time_not_once() -> None:
+    plan = CachedStatement(READ)
+    plan.inline = True
+    for _ in range(MOST_LATE):
+        for _ in range(MOST_LATE - 1):
+            plan.was_late()
+        assert plan.inline
+        plan.was_in_time()
+    for _ in range(MOST_LATE):
+        assert plan.inline
+        plan.was_late()
+    assert (plan.inline, plan.late) == (False, 0)
 
+
+def test_texts_alike_that_are_late_are_counted_together() -> None:
+    plan = CachedStatement(READ)
+    plan.fits_inline, plan.pace, plan.inline = True, SLOW_PACE, True
+    plan.for_likeness().was_late()
+    assert plan.late == 1
+    plan.for_likeness().was_in_time()
+    assert plan.late == 0
+    for _ in range(MOST_LATE):
+        assert plan.inline
+        plan.for_likeness().was_late()
+    assert not plan.inline
+
+
+def test_the_pause_of_texts_alike_doubles_up_to_a_bound() -> None:
     plan = CachedStatement(READ)
     plan.fits_inline, plan.pace, plan.inline = True, SLOW_PACE, True
     pauses: list[int] = []

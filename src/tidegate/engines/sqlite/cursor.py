@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, thread_time
+from typing import NamedTuple
 
 import msgspec
 
@@ -20,6 +21,14 @@ FIRST_ROWS = 512
 
 READ_AHEAD = 2_048
 """Rows that later hops of a read bring at least, unless they are large."""
+
+
+class Effort(NamedTuple):
+    """What a statement took: of the processor, and by the clock, which also counts what the thread
+    waited for, such as the interpreter's lock."""
+
+    cpu_s: float
+    wall_s: float
 
 
 class ReadyCursor(msgspec.Struct, eq=False):
@@ -48,13 +57,13 @@ class ReadyCursor(msgspec.Struct, eq=False):
 class StreamCursor:
     """A statement in a worker's thread. The worker is free again as soon as the last row is read.
 
-    `seconds` is what the statement took, if it ended with its first rows.
+    `effort` is what the statement took, if it ended with its first rows.
     """
 
     def __init__(self, running: RunningStatement[WorkerThread]) -> None:
         self.columns: tuple[Column, ...] = ()
         self.affected = self.counted = 0
-        self.seconds: float | None = None
+        self.effort: Effort | None = None
         self._execution: Execution | None = None
         self._ready: Rows = []
         self._next = 0
@@ -64,13 +73,13 @@ class StreamCursor:
         """Start the statement and read its first rows. It has ended if this raises."""
 
         def work(session: SqliteSession) -> Rows:
-            started = perf_counter()
+            began, used = perf_counter(), thread_time()
             self._execution = execution = start(session)
             # The rows of a change are read when they are asked for: only then may it be committed.
             waits = execution.writes and execution.columns
             rows = [] if waits else execution.read(min(max_rows, FIRST_ROWS))
             if execution.done:
-                self.seconds = perf_counter() - started
+                self.effort = Effort(thread_time() - used, perf_counter() - began)
             self.columns = execution.columns
             return rows
 

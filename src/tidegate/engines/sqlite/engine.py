@@ -51,7 +51,7 @@ from tidegate.engines.sqlite.apsw_types import changesets
 from tidegate.engines.sqlite.block import SqliteBlocks
 from tidegate.engines.sqlite.connection import ProgressHandler, SqliteSession
 from tidegate.engines.sqlite.cost_estimate import SHORT_NEEDLE
-from tidegate.engines.sqlite.cursor import ReadyCursor, StreamCursor
+from tidegate.engines.sqlite.cursor import Effort, ReadyCursor, StreamCursor
 from tidegate.engines.sqlite.dry_run import run_dry
 from tidegate.engines.sqlite.inline_executor import InlineExecutor
 from tidegate.engines.sqlite.inspect import CachedStatement, Mode, StatementCache, prepare
@@ -196,7 +196,9 @@ class SqliteEngine:
             if done is not None:
                 columns, rows, seconds = done
                 if seconds > SLOW_S:
-                    plan.was_slow()
+                    plan.was_late()
+                elif plan.late:
+                    plan.was_in_time()
                 return ReadyCursor(columns, rows)
             plan.was_slow()
             await self._inline.renew(self._readers)
@@ -229,7 +231,7 @@ class SqliteEngine:
         )
         if plan.changes_schema:
             self._plans.clear()
-        elif not writes and cursor.seconds is not None and cursor.seconds < QUICK_S and not explain:
+        elif not writes and not explain and _is_quick(cursor.effort):
             plan.was_quick()
         return cursor
 
@@ -561,6 +563,11 @@ class SqliteEngine:
         self._writer.renew()
         self._inline.reopen()
         self._identity = identity
+
+
+def _is_quick(effort: Effort | None) -> bool:
+    """Whether what took so much would not keep others from the event loop."""
+    return effort is not None and effort.cpu_s < QUICK_S and effort.wall_s < SLOW_S
 
 
 def _threads(open_session: Callable[[], SqliteSession], size: int, name: str) -> Threads:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 PACE = 100
 SLOW_PACE = 10
 """Opcodes between two readings of the clock, for a program of cheap steps and for a bounded one."""
+MOST_LATE = 3
+"""So many runs in turn that were late are those of a slow statement."""
 
 
 MAX_PAUSE = 16
@@ -237,7 +239,8 @@ class CachedStatement:
 
     `pace` is how many opcodes may run on the event loop between two reads of the clock. `like` is
     the plan that this one was copied from (`for_likeness`); the next `due` similar texts go to a
-    worker.
+    worker. `late` counts its last runs there, and those of texts like it, that took too long by the
+    clock.
     `vacuums`: it is a VACUUM, which runs outside a transaction; the judge admits no other statement
     of which the authorizer sees nothing.
     `takes_quoted_texts`: a view or trigger that it uses has a text in double quotes, or may have.
@@ -252,6 +255,7 @@ class CachedStatement:
         "fits_inline",
         "inline",
         "judgement",
+        "late",
         "like",
         "max_value_bytes",
         "pace",
@@ -287,6 +291,7 @@ class CachedStatement:
         self.pace = SLOW_PACE if self.fits_inline and not tame else PACE
         self.inline = tame
         self.pause = self.due = 1
+        self.late = 0
         self.like: CachedStatement | None = None
         self.columns: tuple[Column, ...] | None = None
 
@@ -308,6 +313,7 @@ class CachedStatement:
         plan.max_value_bytes = self.max_value_bytes
         plan.inline = self.inline
         plan.pause = plan.due = 1
+        plan.late = self.late
         plan.pace = self.pace
         plan.like = self
         plan.columns = None
@@ -322,6 +328,24 @@ class CachedStatement:
         if like is not None and not like.inline:
             like.due -= 1
             like.inline = self.fits_inline and like.due <= 0
+
+    def was_late(self) -> None:
+        """It took long on the event loop, by the clock. Once, the system may have run another
+        process meanwhile: a machine that is busy would send quick statements to workers, where each
+        costs six times as much. So it is slow if it is late each time."""
+        self._count_late(self.late + 1)
+        if self.late == MOST_LATE:
+            self._count_late(0)
+            self.was_slow()
+
+    def was_in_time(self) -> None:
+        """It took little time on the event loop."""
+        self._count_late(0)
+
+    def _count_late(self, count: int) -> None:
+        self.late = count
+        if self.like is not None:
+            self.like.late = count
 
     def was_slow(self) -> None:
         """It did not end well on the event loop: each time, more texts like it go to a worker."""
