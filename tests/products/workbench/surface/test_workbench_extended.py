@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from contract.surfaces.engine_shops import EngineShop
+from support.eventually import PATIENCE_S
 from support.surface_client import READER, WRITER, Peer
 from support.surface_gateway import SHOP_ID
 from tidegate.config.model import Config
+from tidegate.gateway import profiles
 from tidegate.model.actors import Actor
 from tidegate.model.source_settings import Mask
 
@@ -252,7 +254,10 @@ def test_the_dashboard_has_sizes_and_memory_if_asked(engine_shop: EngineShop) ->
     assert missing == (set() if engine_shop.dialect in ("postgres", "mysql") else {"blocking"})
 
 
-def test_tables_are_found_by_words_with_keys_and_values(engine_shop: EngineShop) -> None:
+def test_tables_are_found_by_words_with_keys_and_values(
+    engine_shop: EngineShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "WAIT_S", PATIENCE_S)  # a busy machine reads values later
     found = shown(engine_shop, "find_tables", words="orders placed")["tables"].splitlines()
     assert found[0].startswith("orders(id int")
     assert "customer_id int>customers.id" in found[0]
