@@ -137,8 +137,8 @@ class Versions:
             raise self.stale_error()
 
     def stale_error(self) -> TidegateError:
-        """What callers get while the state cannot be seen. A retry is advised where the state may
-        be seen again without a person."""
+        """What callers get while the state cannot be seen: what a person can do where that is
+        needed, and when to look again, since it may be done meanwhile."""
         failure = self._failure
         if isinstance(failure, StateMoved):
             return StateMoved(failure.place)
@@ -148,7 +148,7 @@ class Versions:
             Code.STATE_FAILED,
             f"The state has not been read for {STALE_S:g} s, and rights may have changed.{why}",
             hint=failure.hint if failure is not None and lasts else "Retry in a moment.",
-            retry_after_s=None if lasts else RETRY_S,
+            retry_after_s=RETRY_S,
             details=failure.details if failure is not None else None,
         )
 

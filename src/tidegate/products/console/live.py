@@ -131,10 +131,10 @@ class LiveFeed:
         activity: Activity | None = None,
         pairings: PairingRequests | None = None,
         now: Now | None = None,
-        gate: str = "",
     ) -> None:
         self._approvals = approvals
-        self._gate = gate
+        self.gate = ""
+        """Its id, where gates share the state."""
         self._pairings = pairings
         self._waiting: tuple[Pairing, ...] = ()
         self._operators = operators
@@ -308,7 +308,7 @@ class LiveFeed:
         self._count()
         for reader in readers:
             if n := newest.get(reader.signed_in.operator, 0):
-                reader.send("line", {"n": n, "gate": self._gate}, self.sequence)
+                reader.send("line", {"n": n, "gate": self.gate}, self.sequence)
 
     async def _look_at_pairings(self, pairings: PairingRequests) -> None:
         waiting = await read_state(pairings.waiting)

@@ -112,10 +112,8 @@ def console_endpoint(app: App, checks: RequestChecks) -> Endpoint:
     own = "" if app.lease is None else app.lease.id
     gate_figures = GateFigures(app.mailbox, app.figures, own, now.complete)
     now.others = Others(app.other_processes, app.state.gates, app.state.now, own, gate_figures)
-    feed = LiveFeed(
-        *(approvals, operators, inbox, lambda: files.build, activity, pairings, now),
-        gate=own,
-    )
+    feed = LiveFeed(*(approvals, operators, inbox, lambda: files.build, activity, pairings, now))
+    feed.gate = own
     records = open_records(app, activity)
     follow_new_lines(records, activity, feed)
     all_activity = AllActivity(activity, records)

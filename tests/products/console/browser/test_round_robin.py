@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -165,6 +166,8 @@ def edits_rows(place: RoundRobin, page: Page) -> None:
     """Rows are staged, asked for, written once and put back."""
     page.get_by_role("searchbox").fill("notes")
     page.keyboard.press("Enter")
+    expect(front(page).locator(".table-title h2")).to_have_text(re.compile(r"\bnotes$"))
+    expect(front(page).locator(".status-line")).to_contain_text("3 rows, all")
     grid = page.locator(".grid-box:visible")
     expect(grid.locator(".grid-row").first).to_be_visible()
     bar = page.locator(".edit-bar:visible")
