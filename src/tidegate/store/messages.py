@@ -35,6 +35,8 @@ MOST_BODY = MOST_BYTES - 64
 _FORGET_S = 60.0
 _SURE_S = 30.0
 _RETRY_S = 1.0
+_APART_S = 2.0
+"""By how much two processes may differ about the state's clock, which each of them estimates."""
 _MAC_BYTES = 16
 _PLACE = struct.Struct(">dQ")
 """When a message was sent, and how many its sender had sent before."""
@@ -149,7 +151,7 @@ class Mailbox:
     async def run(self, most: int = 100) -> None:
         """Handle what comes from now on, until cancelled."""
         after = seen = self._versions.of("messages")
-        self._began = self._clock()
+        self._began = self._clock() - _APART_S
         while True:
             await self._versions.changed("messages", seen, _SURE_S)
             try:

@@ -107,9 +107,9 @@ async def test_no_statement_under_way_can_be_read_in_the_state(
     call = Call(READER, "core", "query", Query(Statement(LONG)), source="shop")
     asked = asyncio.ensure_future(elsewhere.gateway.handle(call))
     try:
-        await here.other_processes.watch()
         async with asyncio.timeout(HANG_S):
             while not here.other_processes.calls()[0]:
+                await here.other_processes.watch()
                 await asyncio.sleep(0.02)
         assert [each.statement for each in here.other_processes.calls()[0]] == [LONG]
         kept = postgres_state.ask(
