@@ -53,6 +53,12 @@ def front(page: Page) -> Locator:
     return page.locator(".tab-panel:not([hidden])")
 
 
+def press(button: Locator) -> None:
+    """Press a button, which takes no key while its dialog is busy."""
+    expect(button).to_be_enabled()
+    button.press("Enter")
+
+
 def bodies(place: RoundRobin) -> list[Any]:
     return [row[0] for row in place.ask("SELECT body FROM notes ORDER BY id")]
 
@@ -183,24 +189,24 @@ def edits_rows(place: RoundRobin, page: Page) -> None:
     expect(bar).to_contain_text("1 changed")
     grid.focus()
     page.keyboard.press("Control+s")
-    page.get_by_role("button", name="Submit", exact=True).press("Enter")
+    press(page.get_by_role("button", name="Submit", exact=True))
     once = page.locator(".edit-part .question").get_by_role("button", name="Allow once")
     expect(once).not_to_have_attribute("aria-disabled", "true")
-    once.press("Enter")
+    press(once)
     expect(page.locator(".edit-part .done")).to_contain_text("Written: 1 changed")
     assert bodies(place) == ["edited", "two", "three"]
-    page.get_by_role("button", name="Put these rows back").press("Enter")
-    page.get_by_role("dialog").get_by_role("button", name="Put these rows back").press("Enter")
+    press(page.get_by_role("button", name="Put these rows back"))
+    press(page.get_by_role("dialog").get_by_role("button", name="Put these rows back"))
     expect(page.locator(".edit-part")).to_contain_text("The rows were put back")
     assert bodies(place) == ["one", "two", "three"]
 
 
 def types_a_transaction(place: RoundRobin, page: Page) -> None:
     """Statements of one transaction, in a terminal."""
-    page.get_by_role("button", name="New tab of another kind").press("Enter")
+    press(page.get_by_role("button", name="New tab of another kind"))
     page.get_by_label("Kind", exact=True).select_option("terminal")
     page.get_by_label("Source", exact=True).select_option("data")
-    page.get_by_role("button", name="Open").press("Enter")
+    press(page.get_by_role("button", name="Open"))
     for prompt, text in (
         ("data=>", "BEGIN READ ONLY;"), ("data*>", "SELECT count(*) AS n FROM lines;"),
         ("data*>", "SELECT max(id) AS m FROM lines;"), ("data*>", "ROLLBACK;"),
@@ -227,12 +233,12 @@ def imports_a_file(place: RoundRobin, page: Page) -> None:
     expect(dialog.get_by_label("Table", exact=True)).to_be_visible()
     dialog.get_by_label("Table", exact=True).select_option("added")
     expect(dialog.get_by_label("Column for word")).to_have_value("word")
-    dialog.get_by_role("button", name="Check").press("Enter")
+    press(dialog.get_by_role("button", name="Check"))
     expect(dialog).to_contain_text("3,000 rows can be added to added")
-    dialog.get_by_role("button", name="Import 3,000 rows").press("Enter")
+    press(dialog.get_by_role("button", name="Import 3,000 rows"))
     once = dialog.get_by_role("button", name="Allow once")
     expect(once).not_to_have_attribute("aria-disabled", "true")
-    once.press("Enter")
+    press(once)
     expect(dialog).to_contain_text("3,000 rows added to added")
     page.keyboard.press("Escape")
     assert place.ask("SELECT count(*), count(DISTINCT id) FROM added") == [(3_000, 3_000)]
