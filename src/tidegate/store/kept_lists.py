@@ -123,21 +123,15 @@ class KeptLists:
         had = self._hold(connection, USED, part)
         if until_of(had.macs.get(name)) > now:
             return False
-        used = {each: kept for each, kept in had.macs.items() if until_of(kept) > now}
-        made = SealedList(had.number + 1, {**used, name: struct.pack(">d", until)})
-        self._write(connection, keys, USED, part, made)
+        self._use(connection, keys, had, (name, until), now)
         return True
 
     def lock(self, connection: Any, key: str, until: float, now: float) -> None:
         """Within a transaction, lock a key until then. Raises: as `use_once`."""
         keys, name = self._lives.keys, f"{_LOCK}{key}"
-        if keys is None:
-            return
-        part = part_of(name)
-        had = self._hold(connection, USED, part)
-        used = {each: kept for each, kept in had.macs.items() if until_of(kept) > now}
-        made = SealedList(had.number + 1, {**used, name: struct.pack(">d", until)})
-        self._write(connection, keys, USED, part, made)
+        if keys is not None:
+            had = self._hold(connection, USED, part_of(name))
+            self._use(connection, keys, had, (name, until), now)
 
     def locked_until(self, connection: Any, key: str, now: float) -> float | None:
         """Until when a key is locked, by its row or by its entry. Raises: as `use_once`."""
@@ -160,7 +154,7 @@ class KeptLists:
             if number is not None:
                 found = keys.read(USED, part, number, (bytes(body), bytes(mac)))
         if found is None or not self._memory.see(USED, part, found.number):
-            found = self._hold(connection, USED, part, lock="")  # it has changed, or has a fault
+            found = self._look(connection, USED, part)  # it has changed, or has a fault
         ends.append(until_of(found.macs.get(name)))
         return max((end for end in ends if end > now), default=None)
 
@@ -168,14 +162,25 @@ class KeptLists:
         """Whether what counts once was used up before it ended. Raises: as `use_once`."""
         if self._lives.keys is None:
             return False
-        kept = self._hold(connection, USED, part_of(name), lock="")
+        kept = self._look(connection, USED, part_of(name))
         return until_of(kept.macs.get(name)) > now
 
-    def _hold(
-        self, connection: Any, area: ListArea, part: int, lock: str | None = None
-    ) -> SealedList:
+    def _use(
+        self, connection: Any, keys: SealKeys, had: SealedList, entry: tuple[str, float], now: float
+    ) -> None:
+        """Write a list of what was used with one more entry, less those that have ended."""
+        name, until = entry
+        used = {each: kept for each, kept in had.macs.items() if until_of(kept) > now}
+        made = SealedList(had.number + 1, {**used, name: struct.pack(">d", until)})
+        self._write(connection, keys, USED, part_of(name), made)
+
+    def _hold(self, connection: Any, area: ListArea, part: int) -> SealedList:
         """A list that counts, which no one else changes until the transaction ends."""
-        found = self._read(connection, area, part, self._dialect.lock if lock is None else lock)
+        return self._look(connection, area, part, self._dialect.lock)
+
+    def _look(self, connection: Any, area: ListArea, part: int, lock: str = "") -> SealedList:
+        """A list that counts. Raises: TidegateError STATE_FAILED for one that no gate has left."""
+        found = self._read(connection, area, part, lock)
         if found is None:
             self._faults.note(area, {f"list {part}": "list"})
             raise seals_refused(

@@ -142,14 +142,14 @@ class Versions:
         failure = self._failure
         if isinstance(failure, StateMoved):
             return StateMoved(failure.place)
-        why = f" {failure.message}" if failure is not None else ""
-        lasts = failure is not None and failure.retry_after_s is None
+        text = f"The state has not been read for {STALE_S:g} s, and rights may have changed."
+        hint, details = "Retry in a moment.", None
+        if failure is not None:
+            text, details = f"{text} {failure.message}", failure.details
+            if failure.retry_after_s is None:
+                hint = failure.hint
         return TidegateError(
-            Code.STATE_FAILED,
-            f"The state has not been read for {STALE_S:g} s, and rights may have changed.{why}",
-            hint=failure.hint if failure is not None and lasts else "Retry in a moment.",
-            retry_after_s=RETRY_S,
-            details=failure.details if failure is not None else None,
+            Code.STATE_FAILED, text, hint=hint, retry_after_s=RETRY_S, details=details
         )
 
     def look(self) -> None:
