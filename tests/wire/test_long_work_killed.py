@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing
 from pathlib import Path
@@ -182,6 +182,17 @@ class SessionsEnd(HttpPeer):
                 if received.get("id") == message["id"] and "method" not in received:
                     return Outcome(received, [])
         raise ConnectionResetError("no reply")
+
+    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Its worker may be gone between the reply to the greeting and this."""
+        message = {
+            "jsonrpc": "2.0",
+            "method": method,
+            **({} if params is None else {"params": params}),
+        }
+        with closing(self.post(message)) as response:
+            if response.status != 202:
+                raise ConnectionResetError(f"HTTP {response.status}: its worker is away")
 
 
 class Call:

@@ -89,8 +89,10 @@ def test_a_form_may_wait_as_long(ports: dict[str, int], proxy: str) -> None:
         peer.connect()
         message = call_of(peer, "confirm_name")
         response = peer.post(message)
+        assert response.status == 200, (revision, response.read())
         messages = response.messages()
-        question = next(messages)
+        question = next(messages, None)
+        assert question is not None, (revision, response.headers)
         assert question["method"] == "elicitation/create"
         asked.append((peer, message, response, messages, question))
     # The clock: a call of that time.

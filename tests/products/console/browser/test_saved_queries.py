@@ -101,6 +101,8 @@ def test_a_query_is_saved_shared_changed_by_another_compared_and_restored(
     # Shared: what that shows is said before.
     front(page).get_by_role("button", name="Details").focus()
     page.keyboard.press("Enter")
+    # The form has the focus: before, a Tab would go on to the text and indent it.
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
     key_to(page, "Who may read its text")
     page.keyboard.press("End")
     expect(page.locator("#saved-shared-note")).to_contain_text(
