@@ -42,6 +42,9 @@ CLOSE_S = 5.0
 LINGER_S = 0.5
 """How long what a client sends is read and dropped after its session was ended. With bytes of it
 unread the system would reset the connection, and a proxy on the way would drop the last message."""
+HEAR_S = 2.0
+"""How long the end of a session waits for the client's next message, after it was let finish what
+it ran. A busy client may read the answer only after this; it then finds a closed connection."""
 ALPN = "postgresql"
 """The protocol that TLS without a request for it must name: else it may be meant for a server of
 another one (PostgreSQL documentation, "SSL Session Encryption")."""
@@ -84,6 +87,7 @@ class WireConnection(asyncio.Protocol):
         self._finishing: TidegateError | None = None
         self._busy = False
         self._lingers = False
+        self._hears_next = False
         self._task: asyncio.Task[None] | None = None
         self.address = client
         self.session: Session | None = None
@@ -189,6 +193,9 @@ class WireConnection(asyncio.Protocol):
         elif is_first:
             self._refuse(error)
             self._linger()
+        elif self._hears_next:  # there is no more time for it
+            self._hears_next = False
+            self._arrived.set()
 
     def finish(self, error: TidegateError) -> None:
         """The same, but let what runs go on to its end, and with it what was sent before the same
@@ -560,11 +567,13 @@ class WireConnection(asyncio.Protocol):
         """Wait a moment for the next message, so that the end is the answer to it: libpq takes an
         error that comes with the answer before for a notice, and then finds a closed connection."""
         self.flush()
+        self._hears_next = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(LINGER_S):
-                while not self._buffer and not self._gone:
+            async with asyncio.timeout(HEAR_S):
+                while self._hears_next and not self._buffer and not self._gone:
                     self._arrived.clear()
                     await self._arrived.wait()
+        self._hears_next = False
 
     @property
     def _is_served(self) -> bool:

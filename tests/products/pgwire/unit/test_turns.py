@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.eventually import PATIENCE_S
+from support.eventually import HANG_S, PATIENCE_S
 from support.surface_gateway import SqliteGate, sqlite_source
 from tidegate.config.model import Config
 from tidegate.edges.listening import Listening
@@ -131,17 +131,23 @@ async def test_a_client_that_sends_as_its_session_is_ended_is_told_and_not_reset
     assert len(gate.calls) == before
 
 
-async def test_a_client_that_is_answered_last_learns_of_the_end_by_its_next_message(tmp_path: Path):
-    """libpq would take an error that came with the answer for a notice."""
+@pytest.mark.parametrize("asks", [True, False])
+async def test_a_client_that_is_answered_last_learns_of_the_end_by_its_next_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asks: bool
+):
+    """libpq would take an error that came with the answer for a notice. One that asks nothing more
+    is told when the time of the server is over."""
+    monkeypatch.setattr(connection, "HEAR_S", HANG_S)
     (tmp_path / "shop.db").touch()
     stopping: list[asyncio.Future[None]] = []
+    hurry = asyncio.Event()
 
     class Stopping(SqliteGate):
         """Its server stops while it runs a statement."""
 
         async def handle(self, call: Call) -> Reply:
             if isinstance(call.request, Query):
-                stopping.append(asyncio.ensure_future(server.stop(PATIENCE_S)))
+                stopping.append(asyncio.ensure_future(server.stop(HANG_S, hurry)))
                 await asyncio.sleep(0)
             return await super().handle(call)
 
@@ -161,7 +167,10 @@ async def test_a_client_that_is_answered_last_learns_of_the_end_by_its_next_mess
         await reader.readuntil(READY)
         writer.write(message(b"Q", b"SELECT 1 AS one\0"))
         answered = await reader.read(10_000)
-        writer.write(message(b"Q", b"SELECT 1 AS one\0"))
+        if asks:
+            writer.write(message(b"Q", b"SELECT 1 AS one\0"))
+        else:
+            hurry.set()
         said = await reader.read()
         writer.close()
         await stopping[0]
