@@ -64,7 +64,6 @@ class EngineEntry(NamedTuple):
     `pool` is how many connections, or processes, a source on it has at most, unless its option
     `pool_option` says it; 0: it has no such bound. Workers of a gate divide them.
     `tells_limit`: its server says how many connections it admits (`engines.api.LimitedEngine`).
-    `one_writer`: what it changes in a file or folder, no other process may have open.
 
     `plan_limits`: the settings of a source on it that limit plans, of `max_plan_cost` and
     `max_plan_rows`: its databases have these figures (`Dialect.plan_figures`). `figures_hide`:
@@ -87,9 +86,11 @@ class EngineEntry(NamedTuple):
     gives the dialect where one engine speaks several; `locator` gives what a listing shows of a URL
     that is written in a way of its own (`engines.common.url.Location`); `path_reader` gives the
     absolute path of the file or folder that it names, None where it names none. `memory_reader`
-    says whether a URL is of a database in the memory of one process. `extras_reader` gives the
-    further extras that what is at a URL now needs. `reader` reads a URL and the
-    source's options as the engine does, and raises TidegateError for what it cannot be opened with.
+    says whether a URL is of a database in the memory of one process. `exclusive_reader` gives, of
+    a URL and whether its source may change it, the path that no two processes may have open so,
+    None where they may. `extras_reader` gives the further extras that what is at a URL now needs.
+    `reader` reads a URL and the source's options as the engine does, and raises TidegateError for
+    what it cannot be opened with.
     `absolute_url` gives a URL with its file as an absolute path. `preparer`, async, gives from
     `gateway.handlers.HandlerParts`, a source and a report the source as it is opened.
     `shared_settings` gives, of the settings and the state's directory, the text that each source
@@ -126,7 +127,7 @@ class EngineEntry(NamedTuple):
     pool: int = 0
     pool_option: str = "pool"
     tells_limit: bool = False
-    one_writer: bool = False
+    exclusive_reader: str = ""
     reader: str = ""
     absolute_url: str = ""
     preparer: str = ""
@@ -144,6 +145,11 @@ class EngineEntry(NamedTuple):
     def is_in_memory(self, url: str) -> bool:
         """Whether each process would have a database of its own at `url`. Raises: TidegateError."""
         return bool(self.memory_reader) and load(self.memory_reader)(url)
+
+    def exclusive_path(self, url: str, *, changes: bool) -> str | None:
+        """The path that one process has alone while it has `url` open, to change it or not; None
+        where others may have it open, too. Raises: TidegateError."""
+        return load(self.exclusive_reader)(url, changes) if self.exclusive_reader else None
 
     def more_extras(self, url: str) -> Collection[str]:
         """The extras that what is at `url` needs, besides `extra`. Raises: TidegateError."""

@@ -305,14 +305,15 @@ def check_share(source: Source, share: WorkerShare) -> None:
     if share.count == 1 or not source.engine:
         return
     entry = find(source.url)
-    path = entry.path_of(source.url) if entry.one_writer and source.access == "write" else None
+    path = entry.exclusive_path(source.url, changes=source.writable)
     if path is not None:
+        can_read = entry.exclusive_path(source.url, changes=False) is None
+        reading = ", set its access to read," if can_read else ""
         raise TidegateError(
             Code.CONFIG_INVALID,
-            f"The source `{source.name}` is changed by one process that has {path} alone, and each"
-            f" of {share.count} workers would have it open.",
-            hint="Keep it at a server of the database, set its access to read, or serve by one"
-            " process.",
+            f"The source `{source.name}` needs a process that has {path} alone, and each of"
+            f" {share.count} workers would open it.",
+            hint=f"Keep it at a server of the database{reading} or serve by one process.",
             details={"source": source.name},
         )
     if entry.is_in_memory(source.url):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -109,15 +109,51 @@ def test_a_database_in_the_memory_of_java_is_refused(url: str) -> None:
 
 
 def test_a_directory_that_one_process_changes_is_refused_unless_it_is_read_or_at_a_server() -> None:
-    def facts(url: str, access: Literal["read", "write"]) -> Source:
+    def facts(url: str, access: Literal["read", "write", "admin"]) -> Source:
         return source_from_settings(SourceSettings("facts", url, access=access))
 
     directory = facts("datalevin:///srv/facts", "write")
-    with pytest.raises(TidegateError, match="`facts` is changed by one process that has /srv/fa"):
+    with pytest.raises(TidegateError, match="`facts` needs a process that has /srv/facts alone"):
         check_share(directory, WorkerShare(1, 2))
+    with pytest.raises(TidegateError, match="that has /srv/facts alone"):
+        check_share(facts("datalevin:///srv/facts", "admin"), WorkerShare(1, 2))
     check_share(directory, WorkerShare())
     check_share(facts("datalevin:///srv/facts", "read"), WorkerShare(1, 2))
     check_share(facts("dtlv://u@127.0.0.1/facts", "write"), WorkerShare(1, 2))
+
+
+@pytest.mark.needs("jdbc")
+@pytest.mark.parametrize(
+    ("url", "access", "hint"),
+    [
+        ("jdbc:h2:/srv/shop", "write", "set its access to read"),
+        ("jdbc:hsqldb:file:/srv/shop", "write", "set its access to read"),
+        ("jdbc:derby:/srv/shop", "write", "at a server of the database or serve"),
+        ("jdbc:derby:/srv/shop", "read", "at a server of the database or serve"),
+    ],
+)
+def test_a_file_that_a_java_has_alone_is_refused(url: str, access: Any, hint: str) -> None:
+    held = source_from_settings(SourceSettings("shop", url, access=access))
+    with pytest.raises(TidegateError, match="`shop` needs a process that has /srv/shop") as caught:
+        check_share(held, WorkerShare(1, 2))
+    assert hint in caught.value.hint
+    check_share(held, WorkerShare())
+
+
+@pytest.mark.needs("jdbc")
+@pytest.mark.parametrize(
+    ("url", "access"),
+    [
+        ("jdbc:h2:/srv/shop", "read"),
+        ("jdbc:h2:tcp://127.0.0.1/shop", "write"),
+        ("jdbc:hsqldb:file:/srv/shop", "read"),
+        ("jdbc:derby://127.0.0.1:1527/shop", "write"),
+        ("jdbc:sqlite:/srv/shop.db", "write"),
+    ],
+)
+def test_a_database_that_several_javas_may_open_is_shared(url: str, access: Any) -> None:
+    shared = source_from_settings(SourceSettings("shop", url, access=access))
+    check_share(shared, WorkerShare(1, 2))
 
 
 def test_a_pool_of_less_than_a_connection_for_each_worker_is_refused() -> None:

@@ -10,7 +10,7 @@ _DATALEVIN = EngineEntry(
     locator="tidegate.products.datalog.engine.url:locate",
     path_reader="tidegate.products.datalog.engine.url:path_of",
     is_folder=True,
-    one_writer=True,
+    exclusive_reader="tidegate.products.datalog.engine.url:exclusive_path_of",
     trivial_queries={"datalog": "[:find ?one :where [(ground 1) ?one]]"},
 )
 

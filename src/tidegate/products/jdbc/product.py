@@ -51,6 +51,7 @@ PRODUCT = Product(
             locator="tidegate.products.jdbc.engine.url:locate_jdbc",
             path_reader="tidegate.products.jdbc.engine.url:path_of",
             memory_reader="tidegate.products.jdbc.engine.url:is_in_memory",
+            exclusive_reader="tidegate.products.jdbc.engine.url:exclusive_path_of",
             pool=4,
             pool_option="connections",
             absolute_url="tidegate.products.jdbc.engine.url:absolute_url",

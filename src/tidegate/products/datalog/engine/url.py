@@ -51,6 +51,11 @@ def path_of(url: str) -> str | None:
     return None if url.partition(":")[0].lower() == REMOTE else _path(url)
 
 
+def exclusive_path_of(url: str, changes: bool) -> str | None:
+    """The directory that a process has alone while it may change it, None if there is none."""
+    return path_of(url) if changes else None
+
+
 def locate(url: str) -> Location:
     """What a listing shows of a URL. Raises nothing."""
     try:

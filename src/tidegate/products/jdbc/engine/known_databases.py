@@ -71,6 +71,8 @@ class KnownDatabase(msgspec.Struct, frozen=True, kw_only=True):
     servers: tuple[str, ...] = ()
     """How the part of a URL after the name of such a database begins if it names a server. Its
     driver reads every other beginning as a file's."""
+    exclusive: Literal["never", "changed", "always"] = "never"
+    """When one process has its files alone: if it may change them, or always."""
     memory: tuple[str, ...] = ()
     """The same for a database in memory: a beginning that ends with a colon, or the whole."""
     file_endings: tuple[str, ...] = ("",)
@@ -173,6 +175,7 @@ KNOWN_DATABASES: dict[str, KnownDatabase] = {
         servers=("tcp://", "ssl://"),
         memory=("mem:", ""),
         file_endings=("", ".mv.db", ".h2.db"),
+        exclusive="changed",
         file_parameters={"IFEXISTS": "TRUE"},
         read_file_parameters={"ACCESS_MODE_DATA": "r"},
     ),
@@ -195,6 +198,7 @@ KNOWN_DATABASES: dict[str, KnownDatabase] = {
         servers=("hsql://", "hsqls://", "http://", "https://"),
         memory=("mem:",),
         file_endings=("", ".script", ".properties"),
+        exclusive="changed",
         file_parameters={"ifexists": "true"},
         read_file_parameters={"readonly": "true"},
     ),
@@ -217,6 +221,7 @@ KNOWN_DATABASES: dict[str, KnownDatabase] = {
         in_process=True,
         servers=("//",),
         memory=("memory:",),
+        exclusive="always",
     ),
     "jdbc:sqlite:": KnownDatabase(
         name="sqlite",

@@ -94,6 +94,16 @@ def is_in_memory(url: str) -> bool:
     return parse_jdbc_url(url).kind == "memory"
 
 
+def exclusive_path_of(url: str, changes: bool) -> str | None:
+    """The file that a Java has alone while it has it open, to change it or not; None if there is
+    none."""
+    parsed = parse_jdbc_url(url)
+    exclusive = parsed.product.exclusive
+    return (
+        file_of(parsed) if exclusive == "always" or (changes and exclusive == "changed") else None
+    )
+
+
 def locate_jdbc(url: str) -> Location:
     """What a listing shows of a JDBC URL; never raises."""
     try:
