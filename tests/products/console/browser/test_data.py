@@ -385,6 +385,22 @@ def test_a_table_under_a_row_filter_says_that_rows_may_be_hidden(
     expect(page.locator(".status-line [role=status]")).to_have_text("500 rows")
 
 
+def test_a_click_counts_though_the_rows_come_again_while_the_button_is_down(
+    window: Window, site: Site, url: str
+) -> None:
+    site.data.open(ORDERS)
+    page = window.tab(f"{url}#/data")
+    cell(page, 7, 2).locator(".follow").hover()
+    page.mouse.down()
+    shown = site.data.tables["shop", "main"]["orders"]
+    before = shown.row
+    shown.row = lambda n: [*before(n)[:2], "now", *before(n)[3:]]
+    page.evaluate("document.querySelector('[title=\"Read the rows again\"]').click()")
+    expect(cell(page, 7, 3)).to_have_text("now")
+    page.mouse.up()
+    shows_table(page, "customers")
+
+
 def test_a_foreign_key_is_followed_there_and_back(window: Window, site: Site, url: str) -> None:
     site.data.open(ORDERS)
     page = window.tab(f"{url}#/data")

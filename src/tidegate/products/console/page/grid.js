@@ -533,8 +533,12 @@ class Grid {
 
   /** @param {PointerEvent} event @param {HTMLElement} target */
   #choose(event, target) {
-    if (target.closest(".follow")) return;
     const spot = this.#under(event);
+    const link = target.closest(".follow");
+    if (link) {
+      this.#release(link, spot);
+      return;
+    }
     if (target.closest(".grid-number")) {
       this.#anchor = event.shiftKey ? { row: this.#anchor.row, column: 0 } : { row: spot.row, column: 0 };
       this.active.value = { row: spot.row, column: this.#columns.all.length - 1 };
@@ -543,6 +547,20 @@ class Grid {
     }
     this.go(spot, event.shiftKey);
     this.#track(event, (moved) => this.go(this.#under(moved), true));
+  }
+
+  /** Follow a reference whose rows were drawn again while the button was down: a browser gives a
+   * click only where press and release meet the same node. @param {Element} pressed @param {Spot} spot */
+  #release(pressed, spot) {
+    const ended = new AbortController();
+    const { signal } = ended;
+    document.addEventListener("pointerup", (event) => {
+      ended.abort();
+      const { row, column } = this.#under(event);
+      const onLink = /** @type {HTMLElement} */ (event.target).closest(".follow");
+      if (onLink && !pressed.isConnected && row === spot.row && column === spot.column) this.#options.onFollow?.(row, column);
+    }, { signal });
+    document.addEventListener("pointercancel", () => ended.abort(), { signal });
   }
 
   /** Follow the pointer until it is let go. @param {PointerEvent} event @param {(event: PointerEvent) => void} work */
