@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from support import postgres_server
-from support.command_line import serving, tidegate
+from support.command_line import Serving, serving, tidegate
 from support.eventually import PATIENCE_S
 from support.worker_gate import WorkerGate, shop, worker_gate
 
@@ -36,6 +36,7 @@ class GatePair:
         self.own_url = ""
         """A database that is no source, where a test has one."""
         self.ports: list[int] = []
+        self.served: list[Serving] = []
         self.states: list[Path] = []
 
     def connect(self, at: int) -> HTTPConnection:
@@ -171,6 +172,7 @@ def gate_pair(kind: str, folder: Path, **settings: Any) -> Iterator[GatePair]:
             )
             found = re.search(r"http://127\.0\.0\.1:(\d+)", served.until("serving"))
             assert found is not None
+            pair.served.append(served)
             pair.ports.append(int(found[1]))
             pair.states.append(directory / "state")
         assert pair is not None

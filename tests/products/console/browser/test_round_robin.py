@@ -18,7 +18,7 @@ from products.console.support.console_place import PASSPHRASE
 from products.console.support.query_page import editor, run_line
 from products.console.support.question_card import click_allow
 from products.console.support.round_robin import RoundRobin, round_robin
-from support.eventually import wait_until
+from support.eventually import HANG_S, wait_until
 from support.gate_pair import KINDS
 from tidegate.identity.pairing import challenge_of, make_verifier
 
@@ -40,6 +40,10 @@ def place(
 
 @pytest.fixture
 def page(place: RoundRobin, window: Window) -> Page:
+    return sign_in(place, window)
+
+
+def sign_in(place: RoundRobin, window: Window) -> Page:
     window.expected = ["401"]
     page = window.tab(f"{place.address}/console")
     page.get_by_label("Name").fill("ada")
@@ -168,8 +172,8 @@ def runs_statements(place: RoundRobin, page: Page) -> None:
     expect(run_line(page)).to_contain_text("Cancelled")
 
 
-def edits_rows(place: RoundRobin, page: Page) -> None:
-    """Rows are staged, asked for, written once and put back."""
+def stages_an_edit(page: Page) -> Locator:
+    """A row that is to be changed; what counts such rows."""
     page.get_by_role("searchbox").fill("notes")
     page.keyboard.press("Enter")
     expect(front(page).locator(".table-title h2")).to_have_text(re.compile(r"\bnotes$"))
@@ -185,9 +189,24 @@ def edits_rows(place: RoundRobin, page: Page) -> None:
     page.keyboard.press("Enter")
     expect(bar).to_contain_text("1 changed")
     expect(bar).not_to_contain_text("Keeping")
+    return bar
+
+
+def edits_rows(place: RoundRobin, page: Page) -> None:
+    """Rows are staged, asked for, written once and put back."""
+    bar = stages_an_edit(page)
     page.reload()
     expect(bar).to_contain_text("1 changed")
-    grid.focus()
+    writes_the_edit(place, page)
+    press(page.get_by_role("button", name="Put these rows back"))
+    press(page.get_by_role("dialog").get_by_role("button", name="Put these rows back"))
+    expect(page.locator(".edit-part")).to_contain_text("The rows were put back")
+    assert bodies(place) == ["one", "two", "three"]
+
+
+def writes_the_edit(place: RoundRobin, page: Page) -> None:
+    """What is staged is asked for, and written."""
+    page.locator(".grid-box:visible").focus()
     page.keyboard.press("Control+s")
     press(page.get_by_role("button", name="Submit", exact=True))
     once = page.locator(".edit-part .question").get_by_role("button", name="Allow once")
@@ -195,10 +214,6 @@ def edits_rows(place: RoundRobin, page: Page) -> None:
     press(once)
     expect(page.locator(".edit-part .done")).to_contain_text("Written: 1 changed")
     assert bodies(place) == ["edited", "two", "three"]
-    press(page.get_by_role("button", name="Put these rows back"))
-    press(page.get_by_role("dialog").get_by_role("button", name="Put these rows back"))
-    expect(page.locator(".edit-part")).to_contain_text("The rows were put back")
-    assert bodies(place) == ["one", "two", "three"]
 
 
 def types_a_transaction(place: RoundRobin, page: Page) -> None:
@@ -291,6 +306,39 @@ def approve(page: Page, name: str) -> None:
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Your passphrase").fill(PASSPHRASE)
     dialog.get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_page_goes_on_at_another_gate_when_its_own_is_killed(
+    tmp_path: Path, window: Window
+) -> None:
+    """What was typed and staged is there, and is written once; what the gate held is said to be
+    gone."""
+    with round_robin("gates", tmp_path) as place:
+        page = sign_in(place, window)
+        window.expected += ["410", "421", "503", "ERR_"]
+        reads_rows(place, page)
+        page.get_by_role("button", name="New query").click()
+        page.locator("#new-query").get_by_role("button", name="shop", exact=True).click()
+        editor(page).fill(MANY)
+        page.keyboard.press("Control+Enter")
+        expect(run_line(page)).to_contain_text("5,000 rows")
+        edit = stages_an_edit(page)
+        (home,) = [
+            each["value"] for each in window.context.cookies() if each["name"].endswith("_gate")
+        ]
+        at = next(at for at in (1, 2) if place.pair.gate_id(at) == home)
+        place.pair.served[at - 1].process.kill()
+        expect(page.locator(".live.on")).to_have_count(0)
+        expect(page.locator(".live.on")).to_be_visible(timeout=HANG_S * 1000)
+        expect(edit).to_contain_text("1 changed")
+        writes_the_edit(place, page)
+        page.get_by_role("tab", name=re.compile("WITH RECURSIVE")).click()
+        front(page).locator(".run-panel .grid-box").focus()
+        page.keyboard.press("Control+End")
+        expect(front(page)).to_contain_text("The server no longer holds these rows.")
+        press(front(page).get_by_role("button", name="Run again"))
+        expect(run_line(page)).to_contain_text("5,000 rows")
+        expect(front(page).locator(".run-panel .grid-row").first).to_contain_text("1")
 
 
 def test_a_page_works_whichever_gate_its_requests_come_to(

@@ -26,6 +26,7 @@ defaults
     timeout client 60s
     timeout server 60s
     option http-server-close
+    default-server check inter 200ms
 listen gates
     bind 127.0.0.1:{port}
     balance roundrobin
