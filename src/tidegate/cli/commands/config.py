@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "show":
         show_json(_shown(config, everything=arguments.all))
         return 0
-    faults = list(_faults(config))
+    faults, concerns = list(_faults(config)), list[str]()
+    try:
+        concerns = _concerns_of_state(config)
+    except TidegateError as error:
+        faults.append(_line(error))
     for fault in faults:
         print_status(fault)
     if faults:
         return ERRORS[Code.CONFIG_INVALID].exit_status
-    for concern in (*_without_effect(config), *_concerns(config)):
+    for concern in (*_without_effect(config), *concerns):
         print_status(f"note: {concern}")
     for line in connection_totals(config):
         print_status(line)
@@ -64,25 +68,23 @@ def _faults(config: Config) -> Iterator[str]:
             check_url(source)
             check_share(source, WorkerShare(1, config.workers))
         except TidegateError as error:
-            yield f"source {settings.name}: {error.message} {error.hint}".rstrip()
+            yield f"source {settings.name}: {_line(error)}"
     sections = [each.check_files for each in config.sections.values()]
-    for check in (
-        check_open_writes,
-        _check_state,
-        _check_certificate,
-        _check_token_files,
-        *sections,
-    ):
+    for check in (check_open_writes, _check_certificate, _check_token_files, *sections):
         try:
             check(config)
         except TidegateError as error:
-            yield f"{error.message} {error.hint}".rstrip()
+            yield _line(error)
 
 
-def _check_state(config: Config) -> None:
-    """Whether a server could use the state; nothing is made or changed. One that cannot be read
-    now is a concern. Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state that
-    is none, or a key that cannot be used; CONFIG_INVALID, STATE_FAILED as `App.open`."""
+def _line(error: TidegateError) -> str:
+    return f"{error.message} {error.hint}".rstrip()
+
+
+def _concerns_of_state(config: Config) -> list[str]:
+    """What may lose changes of a state in PostgreSQL, or that a state cannot be read now; nothing
+    is made or changed. Raises: TidegateError SOURCE_URL, ARGUMENT_INVALID for the URL of a state
+    that is none, or a key that cannot be used; CONFIG_INVALID, STATE_FAILED as `App.open`."""
     database = state_url(config.state_url)
     key = state_key(config.state_key, database)
     directory = state_path(config.state)
@@ -91,9 +93,15 @@ def _check_state(config: Config) -> None:
         require_private_file(directory, config.agent_accounts)
     try:
         check_state(database, directory, key)
+        if database is None:
+            return []
+        from tidegate.store.postgres.health import read_health  # needs an extra
+
+        return list(read_health(database).concerns)
     except TidegateError as error:
         if error.retry_after_s is None:
             raise
+        return [error.message]
 
 
 def _without_effect(config: Config) -> Iterator[str]:
@@ -108,20 +116,6 @@ def _without_effect(config: Config) -> Iterator[str]:
                 f"source {each.name}: `costly_plans` has no effect without `max_plan_cost` or"
                 " `max_plan_rows`"
             )
-
-
-def _concerns(config: Config) -> Sequence[str]:
-    """What may lose changes of a state in PostgreSQL, or that a state cannot be read now."""
-    url = state_url(config.state_url)
-    try:
-        check_state(url, state_path(config.state), state_key(config.state_key, url))
-        if url is None:
-            return ()
-        from tidegate.store.postgres.health import read_health  # needs an extra
-
-        return read_health(url).concerns
-    except TidegateError as error:
-        return (error.message,)
 
 
 def _check_certificate(config: Config) -> None:
