@@ -8,12 +8,13 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from products.console.browser.test_real_data import shows, sign_in
 from products.console.browser.test_saved_queries import PHONE, key_to, said
 from products.console.support.chromium import violations
 from support.data_desk import Desk, desk
+from support.eventually import wait_until
 
 GOODS = (
     b"nr;amount;day;word\n007;1.234,50;01/02/2024;\n008;2,5;03/04/2024;x\n009;3,5;05/06/2024;y\n"
@@ -107,3 +108,25 @@ def test_a_file_becomes_a_new_table_and_one_with_faults_is_not_added(
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     assert len(ask(place, "SELECT * FROM goods")) == 3
+
+
+def test_what_is_chosen_while_the_file_is_read_counts_and_nothing_is_checked_before(
+    place: Desk, open_window: Any
+) -> None:
+    page = sign_in(open_window(viewport=PHONE), place)
+    expect(page.locator(".tab-line")).to_be_visible()
+    page.evaluate(DROP, "id;customer_id;total\n9;1;1,5\n")
+    dialog = page.get_by_role("dialog", name="Import a file")
+    dialog.get_by_label("Table", exact=True).select_option("orders")
+    check = dialog.get_by_role("button", name="Check")
+    expect(check).to_be_enabled()
+    held: list[Route] = []
+    page.route("**/read", lambda route: route.continue_() if held else held.append(route))
+    dialog.get_by_label("Encoding", exact=True).select_option("cp1252")
+    wait_until(lambda: page.evaluate("1") and held, "the file to be read")
+    expect(check).to_be_disabled()
+    dialog.get_by_label("Numbers", exact=True).select_option(".")
+    held[0].continue_()
+    expect(check).to_be_enabled()
+    expect(dialog.get_by_label("Encoding", exact=True)).to_have_value("cp1252")
+    expect(dialog.get_by_label("Numbers", exact=True)).to_have_value(".")

@@ -120,7 +120,9 @@ def import_rows(page: Page) -> None:
     expect(dialog.get_by_label("Column for note")).to_have_value("")
     dialog.get_by_label("Column for note").select_option("note")
     assert violations(page) == []
-    dialog.get_by_role("button", name="Check").press("Enter")
+    check = dialog.get_by_role("button", name="Check")
+    expect(check).to_be_enabled()  # the file has been read as it is wanted
+    check.press("Enter")
     expect(dialog).to_contain_text("3 rows can be added to visits")
     dialog.get_by_role("button", name="Import 3 rows").press("Enter")
     expect(dialog).to_contain_text("3 rows added to visits")

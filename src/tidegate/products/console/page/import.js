@@ -34,7 +34,9 @@ class ImportDialog {
   #problem = signal("");
   #sent = signal(-1);
   #ended = new AbortController();
-  #isBusy = computed(() => BUSY.has(this.run.value?.state ?? "") || this.#sent.value >= 0);
+  // How the file is to be read, until it is shown so.
+  #wanted = signal(/** @type {Reading | null} */ (null));
+  #isBusy = computed(() => BUSY.has(this.run.value?.state ?? "") || this.#sent.value >= 0 || this.#wanted.value !== null);
   #leave = () => {};
   #dialog;
 
@@ -100,7 +102,7 @@ class ImportDialog {
     const old = this.file.peek();
     if (old) void post(`data/imports/${old.id}/close`, {}).catch(() => {});
     batch(() => {
-      this.file.value = this.run.value = null;
+      this.file.value = this.run.value = this.#wanted.value = null;
       this.#problem.value = "";
       this.#sent.value = 0;
     });
@@ -124,16 +126,29 @@ class ImportDialog {
     if (found.phase === "ready") void this.target.takeColumns(found);
   }
 
-  /** @param {Partial<Reading>} changes */
+  /** Read the file as it is wanted now. What is chosen while it is read is not lost: then it is read
+   * once more. @param {Partial<Reading>} changes */
   async #read(changes) {
     const file = this.file.peek();
     if (!file) return;
-    const label = document.activeElement?.getAttribute("aria-label") ?? "";
+    const isRead = this.#wanted.peek() !== null;
+    this.#wanted.value = { ...(this.#wanted.peek() ?? file.reading), ...changes };
+    if (isRead) return;
     try {
-      this.#show(await post(`data/imports/${file.id}/read`, { ...file.reading, ...changes }, this.#ended.signal));
-      // The field that was changed is another node now.
+      let found, sent;
+      do {
+        sent = this.#wanted.peek();
+        found = /** @type {FileImport} */ (await post(`data/imports/${file.id}/read`, { ...sent }, this.#ended.signal));
+        if (file !== this.file.peek()) return;
+      } while (sent !== this.#wanted.peek());
+      const label = document.activeElement?.getAttribute("aria-label") ?? "";
+      this.#wanted.value = null;
+      this.#show(found);
+      // The field that has the focus is another node now.
       /** @type {HTMLElement | null} */ (this.#dialog.querySelector(`.import-reading [aria-label="${label}"]`))?.focus();
     } catch (error) {
+      if (file !== this.file.peek()) return;
+      this.#wanted.value = null;
       if (!this.#ended.signal.aborted) this.#problem.value = errorText(error);
     }
   }
