@@ -10,6 +10,7 @@ import asyncio
 import logging
 import ssl
 from contextlib import suppress
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -43,8 +44,8 @@ LINGER_S = 0.5
 """How long what a client sends is read and dropped after its session was ended. With bytes of it
 unread the system would reset the connection, and a proxy on the way would drop the last message."""
 HEAR_S = 2.0
-"""How long the end of a session waits for the client's next message, after it was let finish what
-it ran. A busy client may read the answer only after this; it then finds a closed connection."""
+"""How long the end of a session waits for the client's next message after an answer. libpq takes an
+error that it reads with an answer for a notice, and then finds a closed connection."""
 ALPN = "postgresql"
 """The protocol that TLS without a request for it must name: else it may be meant for a server of
 another one (PostgreSQL documentation, "SSL Session Encryption")."""
@@ -85,6 +86,8 @@ class WireConnection(asyncio.Protocol):
         self._counted = 0
         self._ending: TidegateError | None = None
         self._finishing: TidegateError | None = None
+        self._parting: TidegateError | None = None
+        self._answered_at = -inf
         self._busy = False
         self._lingers = False
         self._hears_next = False
@@ -117,6 +120,8 @@ class WireConnection(asyncio.Protocol):
         if self._lingers:
             return
         self._buffer += data
+        if self._parting is not None:
+            self.end(self._parting)
         self._arrived.set()
         if len(self._buffer) > READ_AHEAD and not self._held and self._transport is not None:
             self._held = True
@@ -186,6 +191,7 @@ class WireConnection(asyncio.Protocol):
         for its reader."""
         is_first = self._ending is None
         self._ending = self._ending or error
+        self._parting = None
         if self.session is not None:
             self.session.cancel(error.message)
         if self._busy:
@@ -199,9 +205,14 @@ class WireConnection(asyncio.Protocol):
 
     def finish(self, error: TidegateError) -> None:
         """The same, but let what runs go on to its end, and with it what was sent before the same
-        Sync."""
+        Sync. A client that was answered just now learns of it by its next message."""
+        loop = asyncio.get_running_loop()
+        left_s = self._answered_at + HEAR_S - loop.time()
         if self._busy:
             self._finishing = error
+        elif left_s > 0:
+            self._parting = error
+            loop.call_later(left_s, self.end, error)
         else:
             self.end(error)
 
@@ -485,8 +496,7 @@ class WireConnection(asyncio.Protocol):
             self.write(messages.parameter_status(name, value))
         self._server.register(self)
         self.write(messages.backend_key(self.number, self.secret))
-        self.write(messages.ready(session.status))
-        self.flush()
+        self._ready(session)
         return session
 
     async def _authenticate(self, user: str) -> Actor:
@@ -564,8 +574,7 @@ class WireConnection(asyncio.Protocol):
         self._refuse(self._ending)
 
     async def _hear_next(self) -> None:
-        """Wait a moment for the next message, so that the end is the answer to it: libpq takes an
-        error that comes with the answer before for a notice, and then finds a closed connection."""
+        """Wait a moment for the next message, so that the end is the answer to it."""
         self.flush()
         self._hears_next = True
         with suppress(TimeoutError):
@@ -637,6 +646,7 @@ class WireConnection(asyncio.Protocol):
     def _ready(self, session: Session) -> None:
         self.write(messages.ready(session.status))
         self.flush()
+        self._answered_at = asyncio.get_running_loop().time()
 
 
 def _not_read(most_s: float) -> TidegateError:

@@ -158,6 +158,8 @@ def test_the_matrix_is_read_by_keys_and_by_pages(window: Window, site: Site, url
     sent = site.posted("access/preview")[0]
     assert sent["caller"].startswith("token:") and sent["statement"] == "DROP TABLE t"
     assert violations(page) == []
+    page.get_by_label("A statement").fill("DROP TABLE u")
+    expect(page.locator(".answer")).to_have_count(0)  # it was about another statement
     page.keyboard.press("Escape")
     expect(page.locator(".panel")).to_have_count(0)
     page.get_by_label("Look at").select_option("source")

@@ -73,6 +73,7 @@ def test_a_source_is_added_changed_renamed_and_removed_by_keys_on_a_narrow_scree
     page.keyboard.press("Enter")
     tab_to(page, "Access")
     page.keyboard.type("write")
+    expect(page.locator(".tried")).to_have_count(0)  # that was said of what was typed before
     page.locator("summary", has_text="How people see it").focus()
     page.keyboard.press("Enter")
     tab_to(page, "Color")

@@ -176,3 +176,38 @@ async def test_a_client_that_is_answered_last_learns_of_the_end_by_its_next_mess
         await stopping[0]
     assert answered.endswith(READY) and len(stopping) == 1
     assert b"SFATAL" in said and b"57P01" in said
+
+
+async def test_a_client_that_was_just_answered_learns_of_the_end_by_its_next_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It may not have read the answer yet."""
+    monkeypatch.setattr(connection, "HEAR_S", HANG_S)
+    (tmp_path / "shop.db").touch()
+    gate = SqliteGate(tmp_path, sqlite_source(tmp_path / "shop.db"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    async with gate.opened(), asyncio.timeout(PATIENCE_S):
+        server = WireServer(
+            gate,  # pyright: ignore[reportArgumentType]
+            Listening(listener),
+            None,
+            PgWireSettings(),
+            Config(body_limit_bytes=1_000_000),
+        )
+        await server.start()
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.getsockname()[1])
+        writer.write(struct.pack("!I", len(START) + 4) + START)
+        await reader.readuntil(READY)
+        writer.write(message(b"Q", b"SELECT 1 AS one\0"))
+        await reader.readuntil(READY)
+        before = len(gate.calls)
+        stopping = asyncio.ensure_future(server.stop(HANG_S))
+        await asyncio.sleep(0)
+        (only,) = server._connections
+        assert only._ending is None
+        writer.write(message(b"Q", b"SELECT 2 AS two\0"))
+        said = await reader.read()
+        writer.close()
+        await stopping
+    assert b"SFATAL" in said and b"57P01" in said
+    assert len(gate.calls) == before

@@ -19,8 +19,9 @@ export const STAY = Symbol("stay");
  * clicked, or pressed by the space bar: Enter does nothing here.
  * @template T
  * @param {{ title: string, body: Child, action: string, kind?: string, send: () => Promise<T | typeof STAY>,
- *   signal?: AbortSignal }} options @returns {Promise<T | null>} */
-export function form({ title, body, action, kind = "primary", send, signal: ended }) {
+ *   signal?: AbortSignal, onInput?: () => void }} options `onInput` is called at each change of a field
+ * @returns {Promise<T | null>} */
+export function form({ title, body, action, kind = "primary", send, signal: ended, onInput }) {
   const id = `form-${(count += 1)}`;
   const [error, sending] = [signal(""), signal(false)];
   return new Promise((resolve) => {
@@ -47,6 +48,7 @@ export function form({ title, body, action, kind = "primary", send, signal: ende
       "aria-labelledby": id,
     }, h("form", {
       onsubmit: (/** @type {Event} */ event) => event.preventDefault(),
+      oninput: () => onInput?.(),
     },
       h("h2", { id }, title),
       h("div", { class: "dialog-body" }, body),

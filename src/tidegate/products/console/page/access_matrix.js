@@ -292,37 +292,37 @@ const rulesView = (rules) => (rules.length ? h("details", {}, h("summary", {}, "
 function askForm(caller, source) {
   const [asked, error] = [signal(/** @type {Asked | null} */ (null)), signal("")];
   const seen = signal(/** @type {Preview | null} */ (null));
-  const text = h("textarea", { id: "ask-text", rows: "3", spellcheck: "false", class: "mono" });
-  const send = async () => {
-    error.value = "";
-    if (!text.value.trim()) {
-      text.focus();
-      return;
-    }
-    try {
-      const body = { caller, source, statement: text.value, confirmed: confirmed.checked };
-      seen.value = null;
-      asked.value = await post("access/ask", body);
-      say(`It is: ${asked.peek()?.verdict}.`);
-    } catch (caught) {
-      asked.value = null;
-      error.value = errorText(caught);
-    }
-  };
-  const preview = async () => {
+  let turn = 0;
+  // An answer is about one statement: what is typed next, or asked next, takes it away.
+  const forget = () => {
+    turn += 1;
     [error.value, asked.value, seen.value] = ["", null, null];
+  };
+  const text = h("textarea", { id: "ask-text", rows: "3", spellcheck: "false", class: "mono", oninput: forget });
+  const confirmed = h("input", { type: "checkbox", onchange: forget });
+  /** @param {string} path @param {object} more @param {(found: any) => void} show */
+  const ask = async (path, more, show) => {
+    forget();
     if (!text.value.trim()) {
       text.focus();
       return;
     }
+    const mine = turn;
     try {
-      seen.value = await post("access/preview", { caller, source, statement: text.value });
-      say(`${counted(seen.peek()?.rows.length ?? 0, "row")}.`);
+      const found = await post(path, { caller, source, statement: text.value, ...more });
+      if (mine === turn) show(found);
     } catch (caught) {
-      error.value = errorText(caught);
+      if (mine === turn) error.value = errorText(caught);
     }
   };
-  const confirmed = h("input", { type: "checkbox" });
+  const send = () => ask("access/ask", { confirmed: confirmed.checked }, (/** @type {Asked} */ found) => {
+    asked.value = found;
+    say(`It is: ${found.verdict}.`);
+  });
+  const preview = () => ask("access/preview", {}, (/** @type {Preview} */ found) => {
+    seen.value = found;
+    say(`${counted(found.rows.length, "row")}.`);
+  });
   return h("div", { class: "ask" }, h("h3", {}, "Ask about one statement"),
     h("label", { for: "ask-text" }, "A statement: it is judged, and not run"), text,
     h("label", { class: "check" }, confirmed, "With the phrase of confirmation"),

@@ -5,7 +5,7 @@ import { ApiError, errorText, post } from "./api.js";
 import { h } from "./dom.js";
 import { settingFields } from "./source_fields.js";
 import { command, review, showPatch } from "./source_review.js";
-import { signal } from "./signals.js";
+import { effect, signal } from "./signals.js";
 import { tell } from "./state.js";
 import { counted, isolated, prose, visible } from "./text.js";
 
@@ -30,6 +30,7 @@ export function editSource(listing, source) {
   url.value = first.url;
   url.addEventListener("input", () => takePassword(url, password));
   const fields = settingFields(listing.declared, first.settings, source !== null);
+  const edits = signal(0);
   const draft = () => ({
     name: source?.name ?? name.value.trim(), version: first.version,
     ...(source && url.value === first.url ? {} : { url: url.value.trim() }),
@@ -38,6 +39,7 @@ export function editSource(listing, source) {
   return form({
     title: source ? `Change ${source.name}` : "Add a source",
     action: inFile ? "Show the lines …" : "Look at what changes …",
+    onInput: () => (edits.value += 1),
     body: [
       source ? null : labelled("source-name", "Name", name),
       labelled("source-url", "URL", url, "Such as postgresql://user@host/database, without a password."),
@@ -46,7 +48,7 @@ export function editSource(listing, source) {
       h("p", { class: "note" }, listing.folders.length
         ? ["Files are opened below ", listing.folders.map((each, index) => [index ? ", " : "", isolated(each)]), "."]
         : ["No file is opened from here: the setting ", h("code", {}, "console.source_folders"), " lists folders."]),
-      tryPart(() => ({ ...draft(), password: password.value }), source !== null, () => Boolean(password.value) ||
+      tryPart(() => ({ ...draft(), password: password.value }), edits, source !== null, () => Boolean(password.value) ||
         !source || url.value !== first.url),
       fields.nodes,
     ],
@@ -91,22 +93,30 @@ function takePassword(url, password) {
   tell("The password was put into its own field.");
 }
 
-/** The button that opens what was typed, and what was found. @param {() => object} read
+/** The button that opens what was typed, and what was found, until something else is typed.
+ * @param {() => object} read @param {import("./signals.js").Signal<number>} edits how often that was changed
  * @param {boolean} saved @param {() => boolean} asks whether it takes the passphrase */
-function tryPart(read, saved, asks) {
+function tryPart(read, edits, saved, asks) {
   const found = signal(/** @type {TriedSource | null} */ (null));
   const error = signal("");
   const opening = signal(false);
   const attempt = async () => {
     if (opening.peek()) return;
     [error.value, found.value, opening.value] = ["", null, true];
+    const tried = edits.peek();
     try {
-      found.value = asks() ? await askAndTry(read) : await post("sources/try", read());
+      const answer = asks() ? await askAndTry(read) : await post("sources/try", read());
+      if (edits.peek() === tried) found.value = answer;
+      else error.value = "It was changed while it was tried: try it again.";
     } catch (caught) {
       error.value = errorText(caught);
     }
     opening.value = false;
   };
+  effect(() => {
+    void edits.value;
+    [error.value, found.value] = ["", null];
+  });
   return h("div", { class: "try" },
     h("button", { type: "button", class: "small", "aria-disabled": () => String(opening.value), onclick: () => void attempt() },
       saved ? "Try it" : "Try it …"),

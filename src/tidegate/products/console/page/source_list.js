@@ -32,6 +32,7 @@ export function sourcesView() {
     const saved = await work;
     if (!saved) return;
     notes.value = saved.notes;
+    tried.value = null; // that was said of what was saved before
     say(said);
     await load();
     const [now, found] = [session.peek(), await resume()];
