@@ -536,7 +536,11 @@ class Grid {
     const spot = this.#under(event);
     const link = target.closest(".follow");
     if (link) {
-      this.#release(link, spot);
+      // There is no click if its row is drawn again meanwhile.
+      this.#track(event, () => {}, (last) => {
+        const { row, column } = this.#under(last);
+        if (!link.isConnected && row === spot.row && column === spot.column) this.#options.onFollow?.(row, column);
+      });
       return;
     }
     if (target.closest(".grid-number")) {
@@ -549,31 +553,20 @@ class Grid {
     this.#track(event, (moved) => this.go(this.#under(moved), true));
   }
 
-  /** Follow a reference whose rows were drawn again while the button was down: a browser gives a
-   * click only where press and release meet the same node. @param {Element} pressed @param {Spot} spot */
-  #release(pressed, spot) {
-    const ended = new AbortController();
-    const { signal } = ended;
-    document.addEventListener("pointerup", (event) => {
-      ended.abort();
-      const { row, column } = this.#under(event);
-      const onLink = /** @type {HTMLElement} */ (event.target).closest(".follow");
-      if (onLink && !pressed.isConnected && row === spot.row && column === spot.column) this.#options.onFollow?.(row, column);
-    }, { signal });
-    document.addEventListener("pointercancel", () => ended.abort(), { signal });
-  }
-
-  /** Follow the pointer until it is let go. @param {PointerEvent} event @param {(event: PointerEvent) => void} work */
-  #track(event, work) {
+  /** Follow the pointer until it is let go. @param {PointerEvent} event @param {(event: PointerEvent) => void} work
+   * @param {(event: PointerEvent) => void} [end] */
+  #track(event, work, end) {
     const ended = new AbortController();
     const { signal } = ended;
     const [x, y] = [event.clientX, event.clientY];
     document.addEventListener("pointermove", (moved) => {
       if (Math.hypot(moved.clientX - x, moved.clientY - y) > 3) work(moved);
     }, { signal });
-    for (const name of ["pointerup", "pointercancel"]) {
-      document.addEventListener(name, () => ended.abort(), { signal });
-    }
+    document.addEventListener("pointercancel", () => ended.abort(), { signal });
+    document.addEventListener("pointerup", (last) => {
+      ended.abort();
+      end?.(last);
+    }, { signal });
   }
 
   /** @param {PointerEvent} event @param {number} column */
