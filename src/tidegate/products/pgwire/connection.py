@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from contextlib import suppress
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -90,7 +89,6 @@ class WireConnection(asyncio.Protocol):
         self._answered_at = -inf
         self._busy = False
         self._lingers = False
-        self._hears_next = False
         self._task: asyncio.Task[None] | None = None
         self.address = client
         self.session: Session | None = None
@@ -199,22 +197,25 @@ class WireConnection(asyncio.Protocol):
         elif is_first:
             self._refuse(error)
             self._linger()
-        elif self._hears_next:  # there is no more time for it
-            self._hears_next = False
-            self._arrived.set()
 
     def finish(self, error: TidegateError) -> None:
         """The same, but let what runs go on to its end, and with it what was sent before the same
         Sync. A client that was answered just now learns of it by its next message."""
-        loop = asyncio.get_running_loop()
-        left_s = self._answered_at + HEAR_S - loop.time()
         if self._busy:
             self._finishing = error
-        elif left_s > 0:
+        else:
+            self._end_with_next(error)
+
+    def _end_with_next(self, error: TidegateError) -> None:
+        """End when the client sends its next message, which may be here, or when it had the time to
+        read its last answer."""
+        loop = asyncio.get_running_loop()
+        left_s = self._answered_at + HEAR_S - loop.time()
+        if self._buffer or left_s <= 0:
+            self.end(error)
+        else:
             self._parting = error
             loop.call_later(left_s, self.end, error)
-        else:
-            self.end(error)
 
     def _linger(self) -> None:
         """Close when what was written has been sent, and the client had time to read it."""
@@ -562,27 +563,18 @@ class WireConnection(asyncio.Protocol):
                 self._busy = True
                 try:
                     skipping = not await self._answer(session, kind, body, execute)
-                    if kind in _ENDS_SERIES:
-                        self._ending = self._ending or self._finishing
                 finally:
                     self._busy = False
+                finishing = self._finishing
+                if finishing is not None and kind in _ENDS_SERIES and self._is_served:
+                    self._finishing = None
+                    self._end_with_next(finishing)
+                    if not self._is_served:
+                        return
             if self._counted:
                 session.memory.give_back(self._counted)
                 self._counted = 0
-        if self._ending is self._finishing:
-            await self._hear_next()
         self._refuse(self._ending)
-
-    async def _hear_next(self) -> None:
-        """Wait a moment for the next message, so that the end is the answer to it."""
-        self.flush()
-        self._hears_next = True
-        with suppress(TimeoutError):
-            async with asyncio.timeout(HEAR_S):
-                while self._hears_next and not self._buffer and not self._gone:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-        self._hears_next = False
 
     @property
     def _is_served(self) -> bool:
